@@ -1,0 +1,45 @@
+# Every target builds .venv by itself. A stamp per extra makes the second time fast; a change of the pins or of pyproject.toml renews it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test slow lint docs bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+demo: .venv/ready  ## learn a small problem and plot it to out/demo.png
+	$(BIN)/pkd demo
+
+test: .venv/ready-test  ## run the tests, without the slow ones
+	$(BIN)/python -m pytest
+
+slow: .venv/ready-test  ## run the slow tests
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/ready-lint  ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/ready-docs  ## build the pages into docs/_build; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+bench: .venv/ready-bench  ## measure and write the tables into out/
+	$(BIN)/python -m benchmarks.startup --out out
+	$(BIN)/python -m benchmarks.learning --out out
+
+clean:  ## remove what the other targets made
+	rm -rf .venv out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+
+.venv/ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) --editable .
+	@touch $@
+
+.venv/ready-%: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) --editable '.[$*]'
+	@touch $@
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,176 @@
+"""Finding a problem by what a user types: a registered name, `module:object`, an .npz file, or a Gymnasium id.
+
+A problem is a model with the law that nature follows. Any package can register problems in the entry-point group `pkd.models`, so the core
+imports none of its adapters. What a name or a `module:object` stands for may be any of
+
+    an object with .model() and .law()        such as a TabularMDP
+    a pair (model, law)
+    a PartiallyKnownMDP                       a model alone: it can be checked, not planned
+    a callable that returns one of these      called with the user's options as keyword arguments
+
+An object that also has .picture(plan) draws its own optimal policy.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from pkd.model import Law, ModelError, PartiallyKnownMDP
+
+__all__ = ["GROUP", "Found", "Problem", "find", "names", "parse_options"]
+
+GROUP = "pkd.models"
+GYMNASIUM_ID = re.compile(r"[\w./:-]+-v\d+")
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """A model with its truth."""
+
+    def model(self) -> PartiallyKnownMDP:
+        """What a learner gets."""
+
+    def law(self) -> Law:
+        """What only the exact planner and the simulator get."""
+
+
+@attrs.frozen
+class Found:
+    """What a user's word stands for."""
+
+    name: str  # as typed
+    model: PartiallyKnownMDP
+    law: Law | None  # None: a model alone
+    picture: Callable[[Any], Any] | None = None  # plan -> matplotlib axes
+
+    def with_law(self) -> Law:
+        """The law, or a ModelError that says how to give one."""
+        if self.law is None:
+            raise ModelError(f"{self.name} is a model without a law; give an object with .model() and .law(), or a pair (model, law)")
+        return self.law
+
+
+def names() -> dict[str, EntryPoint]:
+    """The registered names."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def find(word: str, options: Mapping[str, Any] | None = None, horizon: int | None = None) -> Found:
+    """The problem that `word` stands for, made with `options`.
+
+    A horizon is one more option of a callable, and replaces the horizon of a file or the step limit of a Gymnasium environment.
+    """
+    options = dict(options or {})
+    registered = names()
+    if word in registered:
+        return _found(word, _load(word, registered[word].load), options, horizon)
+    if word.endswith(".npz") or Path(word).is_file():
+        from pkd.tabular import TabularMDP
+
+        _refuse(word, options, "an .npz file takes none")
+        return _found(word, TabularMDP.from_npz(word, horizon), {}, None)
+    if GYMNASIUM_ID.fullmatch(word):
+        from pkd.tabular import TabularMDP
+
+        return _found(word, TabularMDP.from_gymnasium(word, horizon, **options), {}, None)
+    if ":" in word:
+        return _found(word, _load(word, lambda: _import(word)), options, horizon)
+    close = difflib.get_close_matches(word, registered, n=1)
+    raise ModelError(
+        f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else ''} "
+        f"Expected a name ({', '.join(registered) or 'none is registered'}), module:object, an .npz file, or a Gymnasium id"
+    )
+
+
+def parse_options(words: list[str]) -> dict[str, Any]:
+    """Options typed as key=value; numbers, tuples and None are read as in Python, true and false in any case, the rest is text.
+
+    >>> parse_options(["lead_time=2", "demand=1,2.5", "name=shop", "backlog=false"])
+    {'lead_time': 2, 'demand': (1, 2.5), 'name': 'shop', 'backlog': False}
+    """
+    options = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not (equals and key.isidentifier()):
+            raise ModelError(f"option {word!r}: expected key=value, such as lead_time=2")
+        options[key] = _value(text)
+    return options
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _found(word: str, thing: Any, options: dict[str, Any], horizon: int | None) -> Found:
+    if _is_factory(thing):
+        if horizon is not None:
+            options["horizon"] = horizon
+        thing = _call(word, thing, options)
+    else:
+        _refuse(word, options, "it is ready made")
+        if horizon is not None:
+            raise ModelError(f"{word} is ready made and has its own horizon; name a callable that takes one")
+    if isinstance(thing, PartiallyKnownMDP):
+        return Found(word, thing, None)
+    if isinstance(thing, Problem):
+        return Found(word, thing.model(), thing.law(), getattr(thing, "picture", None))
+    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
+        return Found(word, *thing)
+    raise ModelError(f"{word}: expected an object with .model() and .law(), a pair (model, law) or a model, found {type(thing).__name__}")
+
+
+def _is_factory(thing: Any) -> bool:
+    # A class with methods model and law looks like a Problem; it is one only after it has been called.
+    return isinstance(thing, type) or (callable(thing) and not isinstance(thing, Problem | PartiallyKnownMDP))
+
+
+def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> Any:
+    signature = inspect.signature(factory)
+    try:
+        signature.bind(**options)
+    except TypeError as problem:
+        takes = ", ".join(str(p) for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+        raise ModelError(f"{word}: {problem}; its options are {takes or 'none'}") from None
+    return factory(**options)
+
+
+def _refuse(word: str, options: Mapping[str, Any], why: str) -> None:
+    if options:
+        raise ModelError(f"{word} has no option {', '.join(options)}: {why}")
+
+
+def _load(word: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except (ImportError, AttributeError) as problem:
+        raise ModelError(f"{word} cannot be imported: {problem}") from problem
+
+
+def _import(word: str) -> Any:
+    module, _, path = word.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
+        raise ModelError(f"{word!r}: expected module:object, such as my_models:bakery")
+    # A console script does not look into the current folder, but that is where a user's own module lies.
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    thing: Any = importlib.import_module(module)
+    for part in path.split("."):
+        thing = getattr(thing, part)
+    return thing

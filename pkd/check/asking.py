@@ -1,0 +1,182 @@
+"""How a checker talks to a model that may be broken: it asks every question twice, survives whatever is raised, and words what it found.
+
+The paper takes P_Y, phi_Z and r as given functions. A user's methods are functions only if they answer the same question the same way, and
+`Questions` is where that is seen. `show` and `call` write values and questions the way every message of this package does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from pkd.model import ModelError
+
+__all__ = [
+    "FAILED",
+    "TOLERANCE",
+    "Questions",
+    "call",
+    "hashable",
+    "is_distribution",
+    "is_mass",
+    "is_number",
+    "is_whole",
+    "mass_findings",
+    "same",
+    "show",
+    "state",
+]
+
+TOLERANCE: Final = 1e-9  # how far a sum of probabilities may be from 1
+_WIDEST: Final = 80  # characters of a value that a message shows
+_NAMES: Final = {
+    "actions": ("x", "y"),
+    "known_kernel": ("x", "y", "a"),
+    "step": ("x", "y", "a"),
+    "last_step": ("x", "y", "a"),
+    "reward": ("x", "y", "a"),
+    "truth": ("x", "y", "a"),
+    "feature": ("x", "y", "a", "y_next"),
+    "final": ("x", "y"),
+    "share": ("z", "y"),
+}
+
+
+class _Failed:
+    def __repr__(self) -> str:
+        return "FAILED"
+
+
+FAILED: Final = _Failed()  # what a question that raised is answered with
+
+
+@attrs.define
+class Questions:
+    """Asks the methods of a model, each question twice, and keeps what went wrong.
+
+    An answer is a value, or FAILED; an answer that is read as a list is read inside the question, so that a generator may raise there.
+    """
+
+    model: Any
+    raised: list[str] = attrs.field(factory=list)
+    changed: list[str] = attrs.field(factory=list)
+    first_exception: Exception | None = None
+
+    def ask(self, method: str, *arguments: Any, listed: bool = False) -> Any:
+        """The answer of `method` to `arguments`; `listed`: an iterable answer becomes a tuple, mappings stay as they are."""
+        try:
+            answer = self._answer(method, arguments, listed)
+            again = self._answer(method, arguments, listed)
+        except Exception as exception:  # noqa: BLE001 - any exception of a user's method is a finding
+            self.first_exception = self.first_exception or exception
+            self.raised.extend(_told(call(method, *arguments), exception))
+            return FAILED
+        if not same(answer, again):
+            self.changed.append(_difference(call(method, *arguments), answer, again))
+        return answer
+
+    def _answer(self, method: str, arguments: tuple[Any, ...], listed: bool) -> Any:
+        answer = getattr(self.model, method)(*arguments)
+        return tuple(answer) if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping) else answer
+
+
+def show(value: Any) -> str:
+    """repr, shortened in the middle."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a message must not fail because a repr does
+        text = object.__repr__(value)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST // 2]}...{text[-_WIDEST // 2 + 3 :]}"
+
+
+def call(method: str, *arguments: Any) -> str:
+    """A question as the user would type it.
+
+    >>> call("step", 0, "open", 1), call("outcomes", "demand")
+    ("step(x=0, y='open', a=1)", "outcomes('demand')")
+    """
+    names = _NAMES.get(method, ())
+    shown = [show(argument) for argument in arguments]
+    return f"{method}({', '.join(f'{name}={text}' for name, text in zip(names, shown, strict=True)) if names else ', '.join(shown)})"
+
+
+def state(x: Any, y: Any) -> str:
+    """A state as messages write it."""
+    return f"(x={show(x)}, y={show(y)})"
+
+
+def hashable(value: Any) -> bool:
+    """Whether `value` can be a state, an action or a feature."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a finite real number."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether `value` is a whole number of at least `least`; True and False are not."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
+
+
+def is_mass(value: Any) -> bool:
+    """Whether `value` can be a probability."""
+    return is_number(value) and 0 <= value <= 1 + TOLERANCE
+
+
+def is_distribution(masses: Iterable[Any]) -> bool:
+    """Whether `masses` are probabilities that sum to 1 within the tolerance."""
+    masses = tuple(masses)
+    return all(map(is_mass, masses)) and abs(math.fsum(masses) - 1) <= TOLERANCE
+
+
+def mass_findings(where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = "") -> list[str]:
+    """What is wrong with a distribution, given as (value, probability): the entries that are no probabilities, else the sum."""
+    pairs = tuple(pairs)
+    if is_distribution(p for _, p in pairs):
+        return []
+    bad = [
+        f"{where} gives {noun}{show(value)} the probability {show(p)}; expected a number in [0, 1]{'' if isinstance(p, Real) else advice}"
+        for value, p in pairs
+        if not is_mass(p)
+    ]
+    return bad or [f"{where} sums to {math.fsum(p for _, p in pairs):.12g}, not 1"]
+
+
+def same(first: Any, second: Any) -> bool:
+    """Equality that also holds for nan, for arrays, and inside tuples and lists."""
+    if first is second:
+        return True
+    if isinstance(first, float) and isinstance(second, float):
+        return first == second or (math.isnan(first) and math.isnan(second))
+    if isinstance(first, tuple | list) and type(first) is type(second):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, Iterator) and type(first) is type(second):
+        return True  # a new iterator each time is no news: what it yields would be
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return bool(np.array_equal(first, second))
+    try:
+        return bool(first == second)
+    except Exception:  # noqa: BLE001 - values that cannot be compared are not the same value
+        return False
+
+
+def _told(question: str, exception: Exception) -> tuple[str, ...]:
+    # A ModelError is already a finding in words of its own.
+    return exception.findings if isinstance(exception, ModelError) else (f"{question} raised {type(exception).__name__}: {exception}",)
+
+
+def _difference(question: str, answer: Any, again: Any) -> str:
+    if show(answer) == show(again):
+        return f"{question} answered {show(answer)} twice, and the two are not equal; give its class __eq__ and __hash__"
+    return f"{question} answered {show(answer)} and then {show(again)}; the same question must get the same answer every time"

@@ -1,0 +1,84 @@
+"""Checks of what a model says about its unknown features z: outcomes, B(z), weights of the union bound, |Z|.
+
+These are the known quantities of the paper's assumption "tabular structure" and of the logarithms in its bonus; the laws P_eff(z)
+themselves are no part of a model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_whole, show
+from pkd.check.walk import Walk, overrides
+from pkd.model import UnknownReward
+
+__all__ = ["check_branching", "check_n_features", "check_names_are_distinct", "check_outcomes", "check_shares"]
+
+
+def check_outcomes(walk: Walk) -> Iterator[str]:
+    """The outcomes of z are a non-empty list of distinct hashable values."""
+    for z, answer in walk.outcomes.items():
+        question = call("outcomes", z)
+        if not isinstance(answer, tuple):
+            found = "a mapping" if hasattr(answer, "keys") else show(answer)
+            yield f"{question} returned {found}; list every x' that can follow this feature"
+        elif not answer:
+            yield f"{question} is empty; list every x' that can follow this feature"
+        else:
+            yield from (f"{question} lists {show(x)}, which is not hashable; use a tuple" for x in answer if not hashable(x))
+            counts = Counter(x for x in answer if hashable(x))
+            yield from (f"{question} lists {show(x)} more than once; list each x' once" for x, n in counts.items() if n > 1)
+
+
+def check_branching(walk: Walk) -> Iterator[str]:
+    """1 <= B(z) <= the number of outcomes; the default is that number and needs no check."""
+    if not overrides(walk.model, "branching"):
+        return
+    for z in walk.followers:
+        bound, most = walk.questions.ask("branching", z), len(set(walk.outcome_list(z)))
+        if bound is not FAILED and most and not (is_whole(bound, 1) and bound <= most):
+            yield f"{call('branching', z)} returned {show(bound)}; expected a whole number from 1 to {most}, the number of its outcomes"
+
+
+def check_shares(walk: Walk) -> Iterator[str]:
+    """Weights of the union bound are positive and sum to at most 1 over the y' of each z; None counts as 1/|Y|."""
+    if not overrides(walk.model, "share"):
+        return
+    uniform = 1 / len({y for _, y in walk.states})
+    for z, followers in walk.followers.items():
+        shares = []
+        for y in followers:
+            share = walk.questions.ask("share", z, y)
+            if share is None:
+                shares.append(uniform)
+            elif is_number(share) and 0 < share <= 1:
+                shares.append(float(share))
+            elif share is not FAILED:
+                yield f"{call('share', z, y)} returned {show(share)}; expected None or a number in (0, 1]"
+        if math.fsum(shares) > 1 + TOLERANCE:
+            total = f"{math.fsum(shares):.12g}"
+            yield f"share(z={show(z)}, y) sums to {total} over the {len(shares)} y that come with this feature; expected at most 1"
+
+
+def check_n_features(walk: Walk) -> Iterator[str]:
+    """A declared |Z| is at least the number of unknown features that occur."""
+    declared: Any = walk.model.n_features
+    found = len(walk.followers)
+    if declared is None:
+        return
+    if not is_whole(declared, 1):
+        yield f"n_features = {show(declared)}; expected None or a positive whole number"
+    elif declared < found:
+        shown = ", ".join(show(z) for z in list(walk.followers)[:3]) + (", ..." if found > 3 else "")
+        yield f"n_features = {declared}, but {found} unknown features occur ({shown}); declare at least that many, or None"
+
+
+def check_names_are_distinct(walk: Walk) -> Iterator[str]:
+    """No value names both a law of x' and a law of rewards: one law object answers for both."""
+    rewards = dict.fromkeys(r.feature for r in walk.rewards.values() if isinstance(r, UnknownReward) and hashable(r.feature))
+    for z in rewards:
+        if z in walk.followers:
+            yield f"{show(z)} names both a feature of x' and an UnknownReward; give one of them another name"

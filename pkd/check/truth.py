@@ -1,0 +1,109 @@
+"""Checks of a model against the true MDP: P(x', y' | x, y, a) = P_Y(y' | x, y, a) P_eff(phi_Z(x, y, a, y'))(x').
+
+This is the paper's definition "MDPs with partially known dynamics", read as a test: the known kernel is the true one, and phi_Z is
+sufficient, which means that two moves with the same z share one law of x'. It needs the truth, so it is for simulated problems; for real
+data there is `pkd.check_samples`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, mass_findings, show
+from pkd.check.walk import Move, Walk
+from pkd.model import Known
+from pkd.tabular import TabularMDP
+
+__all__ = ["truth_findings"]
+
+Joint = dict[Any, dict[Any, float]]  # y' -> {x': probability of (x', y')}
+
+
+def truth_findings(walk: Walk, truth: Any) -> Iterator[str]:
+    """What disagrees between a model and its truth, in every reachable move before the last action.
+
+    truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
+    """
+    if not isinstance(truth, Mapping | TabularMDP) and not callable(truth):
+        yield f"truth is a {type(truth).__name__}; expected a function (x, y, a) -> {{(x', y'): probability}}, or a mapping or TabularMDP"
+        return
+    joints: dict[Move, Joint] = {}
+    for move in walk.rows:
+        if move[0] != "last_step":
+            joint, findings = _joint(truth, *move[1:])
+            yield from findings
+            if not findings:
+                joints[move] = joint
+    for move, joint in joints.items():
+        yield from _kernel_findings(walk, move, joint)
+    yield from _sufficiency_findings(walk, joints)
+
+
+def _joint(truth: Any, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
+    """P(x', y' | x, y, a) by y', and what is wrong with it."""
+    name = call("truth", x, y, a)
+    if isinstance(truth, TabularMDP):
+        answer: Any = {(s, y): p for s, p in enumerate(truth.transitions[x, a].tolist())}
+    elif isinstance(truth, Mapping):
+        answer = truth.get((x, y, a))
+        if answer is None:
+            return {}, [f"truth has no entry for ({show(x)}, {show(y)}, {show(a)})"]
+    else:
+        questions = Questions(SimpleNamespace(truth=truth))
+        answer = questions.ask("truth", x, y, a)
+        if questions.raised or questions.changed:
+            return {}, questions.raised + questions.changed
+    if not isinstance(answer, Mapping) or not all(isinstance(at, tuple) and len(at) == 2 for at in answer):
+        return {}, [f"{name} returned {show(answer)}; expected {{(x', y'): probability}}"]
+    if not is_distribution(answer.values()):
+        return {}, mass_findings(name, answer.items(), "(x', y') = ")
+    joint: Joint = {}
+    for (x_next, y_next), p in answer.items():
+        if p > 0:
+            joint.setdefault(y_next, {})[x_next] = float(p)
+    return joint, []
+
+
+def _kernel_findings(walk: Walk, move: Move, joint: Joint) -> Iterator[str]:
+    """P_Y is the true law of y'."""
+    kernel: dict[Any, float] = {}
+    for p, y_next, _ in walk.branches(move):
+        kernel[y_next] = kernel.get(y_next, 0.0) + p
+    for y_next in dict.fromkeys([*kernel, *joint]):
+        said, true = kernel.get(y_next, 0.0), sum(joint.get(y_next, {}).values())
+        if abs(said - true) > TOLERANCE:
+            yield f"{call(*move)} gives y' = {show(y_next)} the probability {said:.12g}, but the truth gives it {true:.12g}"
+
+
+def _sufficiency_findings(walk: Walk, joints: dict[Move, Joint]) -> Iterator[str]:
+    """One feature, one law of x': for each z the two moves that disagree most with the first one met, and what leaves the outcomes."""
+    first: dict[Any, tuple[str, dict[Any, float]]] = {}
+    worst: dict[Any, tuple[float, str]] = {}
+    outside: dict[Any, str] = {}
+    for move, joint in joints.items():
+        for y_next, z in {y_next: z for _, y_next, z in walk.branches(move) if y_next in joint}.items():
+            total = sum(joint[y_next].values())
+            law, place = {x: p / total for x, p in joint[y_next].items()}, f"{call('', *move[1:])} -> y' = {show(y_next)}"
+            if isinstance(z, Known):
+                met = (f"{show(z)}", {x: p for x, p in z.law if p > 0})
+            else:
+                met = first.setdefault(z, (f"after {place}", law))
+                for x in law.keys() - set(walk.outcome_list(z)):
+                    outside.setdefault(z, f"outcomes({show(z)}) does not list x' = {show(x)}, which the truth gives after {place}")
+            gap, x = max(((abs(met[1].get(x, 0.0) - law.get(x, 0.0)), x) for x in [*law, *met[1]]), key=lambda pair: pair[0])
+            if gap > TOLERANCE / total and gap > worst.get(z, (0.0, ""))[0]:
+                worst[z] = gap, _disagreement(z, x, met, (place, law))
+    yield from outside.values()
+    yield from (text for _, text in worst.values())
+
+
+def _disagreement(z: Any, x: Any, one: tuple[str, dict[Any, float]], other: tuple[str, dict[Any, float]]) -> str:
+    p, q = one[1].get(x, 0.0), other[1].get(x, 0.0)
+    if isinstance(z, Known):
+        return f"{one[0]} gives x' = {show(x)} the probability {p:.12g}, but after {other[0]} the truth gives it {q:.12g}"
+    return (
+        f"feature {show(z)} is not sufficient: x' = {show(x)} has probability {p:.12g} {one[0]} but {q:.12g} after {other[0]}; "
+        "let the feature tell these apart"
+    )

@@ -1,0 +1,63 @@
+"""Experiment files: `pkd learn --config experiment.toml` reads flags from a file.
+
+    model = "inventory"
+    episodes = 10000
+    optimism = "practical"
+
+    [options]
+    lead_time = 2
+
+A key is the long name of a flag. The file is turned into words of the command line and put before those that were typed, so that it is
+checked like them and they go before it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pkd.model import ModelError
+
+__all__ = ["with_experiment_file"]
+
+
+def with_experiment_file(words: list[str]) -> list[str]:
+    """The words with `--config FILE` replaced by what the file says."""
+    for i, word in enumerate(words):
+        if word == "--config" and i + 1 < len(words):
+            path, rest = words[i + 1], words[:i] + words[i + 2 :]
+            break
+        if word.startswith("--config="):
+            path, rest = word.removeprefix("--config="), words[:i] + words[i + 1 :]
+            break
+    else:
+        return words
+    return [*rest[:1], *_flags(path, _read(path)), *rest[1:]]
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ModelError(f"{path}: expected a TOML file: {problem}") from None
+
+
+def _flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
+    for key, value in entries.items():
+        if key == "options":
+            if not isinstance(value, dict):
+                raise ModelError(f"{path}: options: expected a table of the model's options, found {value!r}")
+            for name, option in value.items():
+                yield f"--option={name}={_option(option)}"
+        elif isinstance(value, dict):
+            raise ModelError(f"{path}: [{key}]: the only table is [options]")
+        elif value is True:
+            yield f"--{key}"
+        elif value is not False:
+            yield f"--{key}={value}"
+
+
+def _option(value: Any) -> str:
+    return repr(tuple(value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,99 @@
+"""Learns online, episode after episode, against the true law, and measures regret against the exact optimum.
+
+  pkd learn inventory --episodes 1e5 --optimism practical --seeds 5 --plot regret.png
+  pkd learn --config experiment.toml
+
+Rules of optimism: mvp (the paper's constants, with its guarantee), mvp-max (its monotone form), practical (small constants, no guarantee),
+hoeffding, greedy (no exploration), posterior (sampling).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pkd.cli.arguments import add_model, find_model, fraction, positive, seed, writable
+from pkd.cli.output import table, write_csv
+
+if TYPE_CHECKING:
+    import pkd
+
+HELP = "learn online and measure regret"
+RULES = ("mvp", "mvp-max", "practical", "hoeffding", "greedy", "posterior")
+COLUMNS = ("seed", "optimal value", "return per episode", "return at the end", "regret", "optimism violations", "plans", "seconds")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)")
+    parser.add_argument("--optimism", choices=RULES, default="mvp", help="rule of optimism (default: mvp)")
+    parser.add_argument("--replan", choices=("doubling", "every"), default="doubling", help="when to plan anew (default: doubling)")
+    parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which the guarantee may fail (default: 0.05)")
+    parser.add_argument("--seed", type=seed, default=0, help="the first seed (default: 0)")
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="how many seeds (default: 1)")
+    parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table of results")
+    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the cumulative regret")
+    parser.add_argument("--save", type=writable, metavar="FILE", help="save the run; with several seeds their numbers join the name")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    found = find_model(args)
+    law = found.with_law()
+    import pkd
+
+    optimism = rule(args.optimism)
+    compiled = pkd.compile(found.model)
+    runs: dict[int, pkd.Run] = {}
+    for one in range(args.seed, args.seed + args.seeds):
+        runs[one] = pkd.learn(
+            compiled,
+            law,
+            args.episodes,
+            optimism=optimism,
+            delta=args.delta,
+            seed=one,
+            replan=args.replan,
+            progress=sys.stderr.isatty() and not args.quiet,
+        )
+        if args.save:
+            runs[one].save(_numbered(args.save, one) if args.seeds > 1 else args.save)
+    results = [row(one, found_run) for one, found_run in runs.items()]
+    if args.csv:
+        write_csv(args.csv, COLUMNS, results)
+    if args.plot:
+        from pkd.cli.regret_plot import regret_plot
+
+        regret_plot(args.plot, f"{found.name}, {args.episodes:,} episodes", {optimism.label: list(runs.values())})
+    print(f"{found.name}: {optimism.label}, {args.episodes:,} episodes, replanning: {args.replan}, delta {args.delta:g}")
+    print(table(COLUMNS, results))
+    return 0
+
+
+def rule(name: str) -> Any:
+    """The rule of optimism with this name."""
+    import pkd
+
+    makers = (pkd.MVP, lambda: pkd.MVP(monotone=True), pkd.MVP.practical, pkd.Hoeffding, pkd.Greedy, pkd.PosteriorSampling)
+    return dict(zip(RULES, makers, strict=True))[name]()
+
+
+def row(one: int, run: pkd.Run) -> tuple[Any, ...]:
+    """One line of the table of results."""
+    regret = float(run.regret[-1])
+    return (
+        one,
+        run.optimal_value,
+        run.optimal_value - regret / len(run.regret),
+        float(run.policy_values[-1]),
+        regret,
+        run.optimism_violations,
+        run.n_plans,
+        round(run.seconds, 3),
+    )
+
+
+def _numbered(path: Path, one: int) -> Path:
+    return path.with_stem(f"{path.stem}-{one}")

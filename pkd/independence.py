@@ -1,0 +1,215 @@
+"""Is phi_Z sufficient? The question asked of data: given z, is x' independent of the (x, y, a, y') that led to z?
+
+The null hypothesis is the paper's own assumption, x' ~ P_eff(z) whatever came before. A permutation or chi-square test would need contexts
+that were fixed in advance; here a policy chose them after seeing earlier x', and such tests then alarm too often. The likelihood ratio
+
+    E(z) = (1/J) sum_j prod_i q_j(x'_i | context_i, earlier samples) / max_P prod_i P(x'_i)
+
+needs no such thing: each q_j predicts from the past alone, so E(z) has mean at most 1 under the null for every policy, and by Ville's
+inequality exceeds 1/alpha at any time with probability at most alpha. One may look as often as one likes while data come in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import combinations
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from pkd.model import Episode, Known, ModelError, PartiallyKnownMDP
+
+__all__ = ["FeatureTest", "SampleReport", "check_samples"]
+
+_STRENGTHS: Final = (1.0, 8.0, 64.0)  # how many samples the pooled frequencies weigh against those of one context
+_COMPARED: Final = 30  # groups among which the two that disagree most are looked for
+_EPISODE_NAMES: Final = ("x", "y", "a", "y'")
+_TRIPLE_NAMES: Final = ("x", "y", "a")
+
+Samples = list[tuple[tuple[Any, ...], Any]]  # (context, x') of one feature, in order of time
+
+
+@attrs.frozen
+class FeatureTest:
+    """What the samples of one feature say."""
+
+    feature: Hashable
+    samples: int
+    contexts: int  # different contexts among the samples
+    p_value: float  # corrected for the number of features
+    differs_in: str  # the part of the context that predicts x' best
+    pair: tuple[tuple[str, dict[Any, int]], ...]  # two values of that part with the counts of x' after each; empty with one context
+
+    def __str__(self) -> str:
+        head = f"feature {self.feature!r}: {self.samples} samples in {self.contexts} contexts, p = {self.p_value:.3g}"
+        shown = " and ".join(f"{counts} after {name}" for name, counts in self.pair)
+        return f"{head}; x' was {shown}" if shown else head
+
+
+@attrs.frozen
+class SampleReport:
+    """The tests of all features that were seen, smallest p-value first."""
+
+    false_alarm: float
+    tests: tuple[FeatureTest, ...]
+    impossible: tuple[str, ...] = ()  # what was seen and the model rules out
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found. With a sufficient phi_Z this fails with probability at most `false_alarm`."""
+        return not self.impossible and all(test.p_value > self.false_alarm for test in self.tests)
+
+    @property
+    def p_values(self) -> dict[Hashable, float]:
+        """Corrected p-values: a feature is rejected where its value is at most `false_alarm`."""
+        return {test.feature: test.p_value for test in self.tests}
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What a ModelError would list."""
+        failed = (test for test in self.tests if test.p_value <= self.false_alarm)
+        return (*self.impossible, *(f"x' depends on {test.differs_in}, not only on z; {test}; let the feature tell these apart" for test in failed))
+
+    def raise_if_failed(self) -> None:
+        """Raises a ModelError with all findings, if there are any."""
+        if not self.ok:
+            raise ModelError(self.findings)
+
+    def __str__(self) -> str:
+        if not self.ok:
+            return "\n".join(self.findings)
+        samples, smallest = sum(test.samples for test in self.tests), min((test.p_value for test in self.tests), default=1.0)
+        return f"no dependence found in {samples} samples of {len(self.tests)} features: smallest p = {smallest:.3g}, false alarms at most {self.false_alarm:g}"
+
+
+def check_samples(model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm: float = 0.01) -> SampleReport:
+    """Tests for every feature that occurs whether x' depends on the context given z; reports, and raises nothing about the data.
+
+    episodes: `Episode`s, or (z, x', (x, y, a)) triples, in order of time. The probability that a sufficient phi_Z is rejected, for any
+    feature, is at most `false_alarm`, whatever policy collected the data: the j-th feature to appear gets its share 1/(j (j + 1)).
+    """
+    if not 0 < false_alarm < 1:
+        raise ModelError(f"false_alarm = {false_alarm!r}; expected a number between 0 and 1")
+    collected, names, impossible = _collect(model, episodes)
+    tests = [_tested(z, samples, len(tuple(model.outcomes(z))), names, j) for j, (z, samples) in enumerate(collected.items(), start=1)]
+    return SampleReport(false_alarm, tuple(sorted(tests, key=lambda test: test.p_value)), impossible)
+
+
+def _collect(model: PartiallyKnownMDP, episodes: Iterable[Any]) -> tuple[dict[Any, Samples], tuple[str, ...], tuple[str, ...]]:
+    """The samples of each unknown feature in order of first appearance, the names of the parts of a context, and what cannot be."""
+    collected: dict[Any, Samples] = {}
+    impossible: Counter[str] = Counter()
+    outcomes: dict[Any, frozenset[Any]] = {}
+    names = _EPISODE_NAMES
+    for item in episodes:
+        if isinstance(item, Episode):
+            found = _moves(model, item, impossible)
+        else:
+            z, x_next, context = item
+            names = _TRIPLE_NAMES
+            found = iter([(z, x_next, context if isinstance(context, tuple) and len(context) == len(names) else (context,))])
+        for z, x_next, context in found:
+            if z not in outcomes:
+                outcomes[z] = frozenset(x for x, p in z.law if p > 0) if isinstance(z, Known) else frozenset(model.outcomes(z))
+            if x_next not in outcomes[z]:
+                impossible[f"x' = {x_next!r} followed the feature {z!r}, which cannot lead there"] += 1
+            elif not isinstance(z, Known):
+                collected.setdefault(z, []).append((context, x_next))
+    return collected, names, tuple(f"{text} (seen {_times(n)})" for text, n in impossible.items())
+
+
+def _moves(model: PartiallyKnownMDP, episode: Episode, impossible: Counter[str]) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+    """(z, x', context) of every move of an episode."""
+    taken = 0
+    for move in episode:
+        taken += move.action is not None
+        branches = (model.step if taken < model.horizon else model.last_step)(move.x, move.y, move.action)
+        features = [z for p, y_next, z in branches if y_next == move.y_next and p > 0]
+        if features:
+            yield features[0], move.x_next, (move.x, move.y, move.action, move.y_next)
+        else:
+            impossible[f"y' = {move.y_next!r} followed (x={move.x!r}, y={move.y!r}, a={move.action!r}), which cannot lead there"] += 1
+
+
+def _tested(z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], place: int) -> FeatureTest:
+    contexts = [context for context, _ in samples]
+    outcome, values = _codes([x_next for _, x_next in samples])
+    n_contexts = len(set(contexts))
+    whole = f"({', '.join(names)})"
+    views = {whole: contexts} | {name: [(context[i],) for context in contexts] for i, name in enumerate(names) if len(contexts[0]) == len(names)}
+    logs = {name: _log_ratios(_codes(view)[0], outcome, n_outcomes) for name, view in views.items()}
+    differs_in = max(logs, key=lambda name: max(logs[name]))
+    log_e = np.logaddexp.reduce([ratio for ratios in logs.values() for ratio in ratios]) - math.log(len(logs) * len(_STRENGTHS))
+    # The shares 1/(j (j + 1)) sum to 1 over any number of features, so how many will appear need not be known.
+    p_value = min(1.0, math.exp(min(0.0, -float(log_e))) * place * (place + 1)) if n_contexts > 1 else 1.0
+    pair = _most_different(views[differs_in], outcome, values, names if differs_in == whole else (differs_in,)) if n_contexts > 1 else ()
+    return FeatureTest(z, len(samples), n_contexts, p_value, differs_in, pair)
+
+
+def _log_ratios(group: NDArray[np.int64], outcome: NDArray[np.int64], n_outcomes: int) -> list[float]:
+    """log of prod_i q(x'_i | group_i, past) / max_P prod_i P(x'_i), one for each strength.
+
+    q mixes frequencies in the same group with those of all earlier samples: (n_gx + k p_x) / (n_g + k), p_x = (n_x + 1/2) / (n + B/2).
+    """
+    n = len(outcome)
+    pooled = (_earlier(outcome) + 0.5) / (np.arange(n) + 0.5 * n_outcomes)
+    in_group, alike = _earlier(group), _earlier(group * (outcome.max() + 1) + outcome)
+    counts = np.bincount(outcome)
+    best = float(np.sum(counts[counts > 0] * np.log(counts[counts > 0] / n)))
+    return [float(np.sum(np.log((alike + k * pooled) / (in_group + k)))) - best for k in _STRENGTHS]
+
+
+def _earlier(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many earlier entries equal each entry, (n,)."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    ranks = np.empty(len(codes), np.int64)
+    ranks[order] = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
+    return ranks
+
+
+def _codes(values: list[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+    index: dict[Any, int] = {}
+    return np.array([index.setdefault(value, len(index)) for value in values], np.int64), list(index)
+
+
+def _most_different(
+    contexts: list[tuple[Any, ...]], outcome: NDArray[np.int64], values: list[Any], names: tuple[str, ...]
+) -> tuple[tuple[str, dict[Any, int]], ...]:
+    """The two groups of samples whose frequencies of x' disagree most, by the likelihood ratio of two laws against one."""
+    group, keys = _codes(contexts)
+    if len(keys) < 2:
+        return ()
+    table = np.zeros((len(keys), len(values)))
+    np.add.at(table, (group, outcome), 1)
+    pooled = table.sum(axis=0)
+    against_all = [_two_laws(row, pooled - row) for row in table]
+    candidates = np.argsort(against_all, kind="stable")[::-1][:_COMPARED]
+    one, other = max(combinations(candidates.tolist(), 2), key=lambda pair: _two_laws(table[pair[0]], table[pair[1]]))
+    return tuple((_named(keys[g], names), {values[i]: int(table[g, i]) for i in np.flatnonzero(table[g])}) for g in sorted((one, other)))
+
+
+def _two_laws(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """log max likelihood of two laws minus that of one law for both."""
+    return _log_likelihood(one) + _log_likelihood(other) - _log_likelihood(one + other)
+
+
+def _log_likelihood(counts: NDArray[np.float64]) -> float:
+    seen = counts[counts > 0]
+    return float(np.sum(seen * np.log(seen / seen.sum())))
+
+
+def _named(context: tuple[Any, ...], names: tuple[str, ...]) -> str:
+    if len(context) != len(names):
+        return repr(context[0])
+    text = ", ".join(f"{name}={value!r}" for name, value in zip(names, context, strict=True))
+    return f"({text})" if len(names) > 1 else text
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"

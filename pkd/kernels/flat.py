@@ -1,0 +1,382 @@
+"""The flat program: backward sweeps, episodes and the whole learning loop over a list of nodes, for small and unstructured models.
+
+A node is a state (x, y). A *slot* is a node with its arms; an arm is a list of (probability, pair); a *pair* (z, y') is a row of the law
+and the nodes (x', y') it leads to. The value of a pair is computed once and looked up by every arm that uses it. *Blocks* of slots come in
+an order in which every value is ready when it is read: the decisions of a layer, then its CHANCE states by topological level. Letters:
+H h z p v q as in the paper; e is the value of a pair, n the count N(z), t = h - 1 the index of a layer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS
+from pkd.kernels.jit import jit
+from pkd.kernels.rng import dirichlet, draw, uniform
+
+STEP, LAST, CHANCES = 0, 1, 2  # blocks: decisions before the last action, decisions at the last one, then the CHANCE levels
+
+
+class Program(NamedTuple):
+    """A compiled model without any law."""
+
+    horizon: int
+    blocks: np.ndarray  # (blocks, 4): slot from, to, pair from, to
+    settlement: int  # the first block of the settlement
+    slot_node: np.ndarray  # (slots,)
+    slot_first: np.ndarray  # (slots,) the first layer in which the slot is reachable; ascending within a block
+    slot_last: np.ndarray  # (slots,)
+    arm_ptr: np.ndarray  # (slots + 1,)
+    arm_reward: np.ndarray  # (arms,)
+    arm_mean: np.ndarray  # (arms,) which learned mean is added to the reward, or -1
+    branch_ptr: np.ndarray  # (arms + 1,)
+    branch_p: np.ndarray  # (branches,)
+    branch_pair: np.ndarray  # (branches,)
+    pair_first: np.ndarray  # (pairs,)
+    pair_last: np.ndarray  # (pairs,)
+    pair_row: np.ndarray  # (pairs,) row of the law; rows from n_unknown on are known
+    pair_ptr: np.ndarray  # (pairs + 1,)
+    pair_node: np.ndarray  # (targets,) aligned with the outcomes of the row
+    row_ptr: np.ndarray  # (rows + 1,)
+    n_unknown: int
+    slot_of_step: np.ndarray  # (nodes,) slot of a node before the last action, or -1
+    slot_of_last: np.ndarray  # (nodes,) slot of a decision node at the last action, or -1
+    slot_of_settled: np.ndarray  # (settlement nodes,) slot, or -1 where the episode stops
+    final: np.ndarray  # (nodes,) paid at END
+    final_settled: np.ndarray  # (settlement nodes,)
+    start_node: np.ndarray  # (starts,)
+    start_p: np.ndarray  # (starts,)
+
+
+class Estimate(NamedTuple):
+    """What a sweep believes: a law, and for an optimistic one the counts and everything that makes the bonus."""
+
+    p: np.ndarray  # (outcomes of all rows,)
+    mean: np.ndarray  # (learned means,) of unknown rewards
+    form: int  # NO_BONUS, SUM, MAX or HOEFFDING
+    c1: float
+    c2: float
+    free: float  # N(z) <= free gives the cap
+    ceiling: float  # a declared cap on r + pV + bonus, or infinity
+    n: np.ndarray  # (unknown rows,)
+    ell: np.ndarray  # (pairs,)
+    cap: np.ndarray  # (layers, pairs): caps on pV + bonus; one layer where they do not depend on h
+    width: np.ndarray  # (layers, pairs)
+
+
+@jit()
+def pair_value(g, b, t, i, v):
+    """e = pV, or min(cap, pV + bonus) for an unknown row of an optimistic estimate."""
+    row = g.pair_row[i]
+    lo, hi, o = g.pair_ptr[i], g.pair_ptr[i + 1], g.row_ptr[row]
+    if hi - lo == 1 and row >= g.n_unknown:
+        return v[g.pair_node[lo]]
+    if b.form == NO_BONUS or row >= g.n_unknown:
+        m = 0.0
+        for j in range(lo, hi):
+            m += b.p[o + j - lo] * v[g.pair_node[j]]
+        return m
+    layer = t if b.cap.shape[0] > 1 else 0
+    n, cap, width = b.n[row], b.cap[layer, i], b.width[layer, i]
+    if n <= b.free:
+        return cap
+    if b.form == HOEFFDING:
+        second = b.c1 * width * b.ell[i] / np.sqrt(n)
+    else:
+        second = b.c2 * width * b.ell[i] / n
+    if second >= width:
+        return cap  # pV + bonus >= min lo + width = the cap: no need to look at the law
+    shift = v[g.pair_node[lo]]  # one support point: E[V^2] - m^2 would lose digits
+    m = 0.0
+    s = 0.0
+    for j in range(lo, hi):
+        d = v[g.pair_node[j]] - shift
+        w = b.p[o + j - lo] * d
+        m += w
+        s += w * d
+    first = 0.0
+    if b.form != HOEFFDING:
+        variance = s - m * m
+        if variance > 0.0:
+            first = b.c1 * np.sqrt(variance * b.ell[i] / n)
+    bonus = max(first, second) if b.form == MAX else first + second
+    return min(cap, shift + m + bonus)
+
+
+@jit()
+def arm_value(g, b, a, e):
+    """Q = sum_y' P_Y(y') min(ceiling, r + e(z, y')); a known z is exempt from the ceiling."""
+    r = g.arm_reward[a]
+    if g.arm_mean[a] >= 0:
+        r += b.mean[g.arm_mean[a]]
+    q = 0.0
+    for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
+        i = g.branch_pair[k]
+        value = r + e[i]
+        if value > b.ceiling and b.form != NO_BONUS and g.pair_row[i] < g.n_unknown:
+            value = b.ceiling
+        q += g.branch_p[k] * value
+    return q
+
+
+@jit()
+def backup(g, b, block, t, source, target, e, policy, follow):
+    """One block: the values of its pairs, then of its slots. Returns whether the policy changed."""
+    changed = False
+    for i in range(g.blocks[block, 2], g.blocks[block, 3]):
+        if g.pair_first[i] > t:
+            break
+        if g.pair_last[i] >= t:
+            e[i] = pair_value(g, b, t, i, source)
+    for slot in range(g.blocks[block, 0], g.blocks[block, 1]):
+        if g.slot_first[slot] > t:
+            break
+        if g.slot_last[slot] < t:
+            continue
+        node = g.slot_node[slot]
+        lo, hi = g.arm_ptr[slot], g.arm_ptr[slot + 1]
+        if block >= CHANCES:
+            target[node] = arm_value(g, b, lo, e)
+        elif follow:
+            target[node] = arm_value(g, b, lo + policy[t, node], e)
+        else:
+            best, arg = arm_value(g, b, lo, e), 0
+            for a in range(lo + 1, hi):
+                q = arm_value(g, b, a, e)
+                if q > best:
+                    best, arg = q, a - lo
+            target[node] = best
+            if policy[t, node] != arg:
+                policy[t, node] = arg
+                changed = True
+    return changed
+
+
+@jit()
+def sweep(g, b, v, settled, e, policy, follow):
+    """V_h for h = H..1 into v[(h - 1) % len(v)]; returns V_1 of the start and whether the policy changed.
+
+    v: (2 or H, nodes), END nodes filled in; settled: (settlement nodes,), stopping nodes filled in.
+    """
+    for block in range(g.settlement, g.blocks.shape[0]):
+        backup(g, b, block, g.horizon, settled, settled, e, policy, follow)
+    changed = False
+    for t in range(g.horizon - 1, -1, -1):
+        v_t = v[t % v.shape[0]]
+        if t == g.horizon - 1:
+            changed |= backup(g, b, LAST, t, settled, v_t, e, policy, follow)
+        else:
+            changed |= backup(g, b, STEP, t, v[(t + 1) % v.shape[0]], v_t, e, policy, follow)
+        for block in range(CHANCES, g.settlement):
+            backup(g, b, block, t, v_t, v_t, e, policy, follow)
+    value = 0.0
+    for i in range(g.start_node.shape[0]):
+        value += g.start_p[i] * v[0, g.start_node[i]]
+    return value, changed
+
+
+@jit()
+def arm_values(g, b, slot, t, source, e, out):
+    """Q of every arm of one slot, from the values of the next layer (or of its own, for a CHANCE slot)."""
+    for a in range(g.arm_ptr[slot], g.arm_ptr[slot + 1]):
+        for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
+            e[g.branch_pair[k]] = pair_value(g, b, t, g.branch_pair[k], source)
+        out[a - g.arm_ptr[slot]] = arm_value(g, b, a, e)
+
+
+@jit()
+def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
+    """The possible return to go, [lo, hi](x, y) for every layer, and for every pair its cap max hi and its width max hi - min lo.
+
+    low, high: (learned means,); hi, lo: (2, nodes) with END filled in; cap, width: (H + 1, pairs), the last layer is the settlement.
+    """
+    for t in range(g.horizon, -1, -1):
+        first = g.settlement if t == g.horizon else CHANCES
+        last = g.blocks.shape[0] if t == g.horizon else g.settlement
+        if t < g.horizon:
+            if t == g.horizon - 1:
+                extremes(g, LAST, t, low, high, hi_settled, lo_settled, hi[t % 2], lo[t % 2], cap, width)
+            else:
+                extremes(g, STEP, t, low, high, hi[(t + 1) % 2], lo[(t + 1) % 2], hi[t % 2], lo[t % 2], cap, width)
+        for block in range(first, last):
+            if t == g.horizon:
+                extremes(g, block, t, low, high, hi_settled, lo_settled, hi_settled, lo_settled, cap, width)
+            else:
+                extremes(g, block, t, low, high, hi[t % 2], lo[t % 2], hi[t % 2], lo[t % 2], cap, width)
+
+
+@jit()
+def extremes(g, block, t, low, high, hi, lo, hi_out, lo_out, cap, width):
+    """The largest and smallest return to go of one block."""
+    for i in range(g.blocks[block, 2], g.blocks[block, 3]):
+        if g.pair_first[i] > t:
+            break
+        if g.pair_last[i] < t:
+            continue
+        top, bottom = -np.inf, np.inf
+        for j in range(g.pair_ptr[i], g.pair_ptr[i + 1]):
+            node = g.pair_node[j]
+            top, bottom = max(top, hi[node]), min(bottom, lo[node])
+        cap[t, i], width[t, i] = top, top - bottom
+    for slot in range(g.blocks[block, 0], g.blocks[block, 1]):
+        if g.slot_first[slot] > t:
+            break
+        if g.slot_last[slot] < t:
+            continue
+        top, bottom = -np.inf, np.inf
+        for a in range(g.arm_ptr[slot], g.arm_ptr[slot + 1]):
+            r_low = r_high = g.arm_reward[a]
+            if g.arm_mean[a] >= 0:
+                r_low += low[g.arm_mean[a]]
+                r_high += high[g.arm_mean[a]]
+            for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
+                i = g.branch_pair[k]
+                top = max(top, r_high + cap[t, i])
+                bottom = min(bottom, r_low + cap[t, i] - width[t, i])
+        hi_out[g.slot_node[slot]], lo_out[g.slot_node[slot]] = top, bottom
+
+
+class World(NamedTuple):
+    """The truth that episodes are drawn from, as cumulative sums."""
+
+    rows: np.ndarray  # (outcomes of all rows,) cumulative within a row
+    branches: np.ndarray  # (branches,) cumulative within an arm
+    starts: np.ndarray  # (starts,)
+    reward_ptr: np.ndarray  # (learned means + 1,)
+    reward_value: np.ndarray
+    reward_rows: np.ndarray  # cumulative within a reward law
+
+
+class Tally(NamedTuple):
+    """What has been counted so far."""
+
+    counts: np.ndarray  # (outcomes of unknown rows,) N(z, x')
+    n: np.ndarray  # (unknown rows,) N(z)
+    marks: np.ndarray  # (unknown rows,) the N(z) at which the next plan is due
+    reward_sums: np.ndarray  # (3, learned means): number, sum, sum of squares of the rewards seen (shifted to start at low)
+    reward_marks: np.ndarray  # (learned means,)
+    reward_low: np.ndarray  # (learned means,)
+
+
+@jit()
+def rollout(g, world, policy, tally, rng, path):
+    """One episode: adds to the tally, and returns (return, whether a mark was reached, number of moves).
+
+    path: (moves, 5): the slot, arm, branch, outcome and reward of each move, for as many moves as it has room.
+    """
+    node = g.start_node[draw(world.starts, 0, world.starts.shape[0], uniform(rng))]
+    total = 0.0
+    due = settled = False
+    moves = t = 0
+    while True:
+        if settled:
+            slot = g.slot_of_settled[node]
+        elif t == g.horizon - 1 and g.slot_of_last[node] >= 0:
+            slot = g.slot_of_last[node]
+        else:
+            slot = g.slot_of_step[node]
+        if slot < 0:
+            return total + (g.final_settled[node] if settled else g.final[node]), due, moves
+        a = g.arm_ptr[slot]
+        decision = slot < g.blocks[LAST, 1]
+        if decision:
+            a += policy[t, node]
+        r = g.arm_reward[a]
+        w = g.arm_mean[a]
+        if w >= 0:
+            x = world.reward_value[draw(world.reward_rows, world.reward_ptr[w], world.reward_ptr[w + 1], uniform(rng))]
+            r += x
+            x -= tally.reward_low[w]
+            tally.reward_sums[0, w] += 1.0
+            tally.reward_sums[1, w] += x
+            tally.reward_sums[2, w] += x * x
+            if tally.reward_sums[0, w] >= tally.reward_marks[w]:
+                due = True
+        total += r
+        k = g.branch_ptr[a]
+        if g.branch_ptr[a + 1] - k > 1:
+            k = draw(world.branches, k, g.branch_ptr[a + 1], uniform(rng))
+        i = g.branch_pair[k]
+        row, lo, o = g.pair_row[i], g.pair_ptr[i], 0
+        if g.pair_ptr[i + 1] - lo > 1:
+            o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
+        if row < g.n_unknown:
+            tally.counts[g.row_ptr[row] + o] += 1.0
+            tally.n[row] += 1.0
+            if tally.n[row] >= tally.marks[row]:
+                due = True
+        if moves < path.shape[0]:
+            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3], path[moves, 4] = slot, a, k, o, r
+        moves += 1
+        node = g.pair_node[lo + o]
+        if decision:
+            t += 1
+            settled = t == g.horizon
+
+
+@jit()
+def estimate(g, b, tally, prior, rng, reward_bonus):
+    """Fills b.p and b.mean from the tally: frequencies, or a Dirichlet draw where prior > 0. Known rows are already there.
+
+    reward_bonus: (4, learned means): ell, low, high, and whether an optimistic mean is wanted.
+    """
+    for z in range(g.n_unknown):
+        lo, hi = g.row_ptr[z], g.row_ptr[z + 1]
+        n = tally.n[z]
+        b.n[z] = n
+        if prior > 0.0:
+            dirichlet(rng, tally.counts, prior, lo, hi, b.p)
+        else:
+            for i in range(lo, hi):
+                b.p[i] = tally.counts[i] / n if n > 0.0 else 1.0 / (hi - lo)
+    for w in range(b.mean.shape[0]):
+        ell, low, high, optimistic = reward_bonus[0, w], reward_bonus[1, w], reward_bonus[2, w], reward_bonus[3, w]
+        n = tally.reward_sums[0, w]
+        if optimistic == 0.0:
+            b.mean[w] = low + tally.reward_sums[1, w] / n if n > 0.0 else 0.5 * (low + high)
+        elif n <= b.free:
+            b.mean[w] = high
+        else:
+            m = tally.reward_sums[1, w] / n
+            variance = max(tally.reward_sums[2, w] / n - m * m, 0.0)
+            if b.form == HOEFFDING:
+                bonus = b.c1 * (high - low) * ell / np.sqrt(n)
+            else:
+                first, second = b.c1 * np.sqrt(variance * ell / n), b.c2 * (high - low) * ell / n
+                bonus = max(first, second) if b.form == MAX else first + second
+            b.mean[w] = min(high, low + m + bonus)
+
+
+@jit()
+def set_marks(tally):
+    """A plan is due when some count has doubled since this one."""
+    for z in range(tally.n.shape[0]):
+        tally.marks[z] = max(1.0, 2.0 * tally.n[z])
+    for w in range(tally.reward_marks.shape[0]):
+        tally.reward_marks[w] = max(1.0, 2.0 * tally.reward_sums[0, w])
+
+
+@jit()
+def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, policy):
+    """A new plan from the tally. state: (3,): whether a plan is due, the plan's upper value, the true value of its policy."""
+    estimate(g, b, tally, prior, rng, reward_bonus)
+    state[1], changed = sweep(g, b, v, settled, e, policy, False)
+    if changed or np.isnan(state[2]):
+        state[2], _ = sweep(g, truth, v, settled, e, policy, True)
+    set_marks(tally)
+    state[0] = 0.0
+
+
+@jit()
+def learn(g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, policy, path, upper, value, returns, planned):
+    """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode."""
+    for k in range(upper.shape[0]):
+        planned[k] = every or state[0] != 0.0
+        if planned[k]:
+            replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, policy)
+        upper[k], value[k] = state[1], state[2]
+        returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
+        if due:
+            state[0] = 1.0

@@ -1,0 +1,56 @@
+"""How kernels are compiled: once, into a cache named by the sources of this folder, so that an edit in any kernel file is noticed.
+
+numba's own cache looks only at the file of the function it compiles, not at the files of the functions that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def jit(**options: Any) -> Callable[[Function], Function]:
+    """`numba.njit(cache=True)` with our cache folder; no fastmath, so that the order of operations is the one written."""
+
+    def compile_later(function: Function) -> Function:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = cache_folder()
+        try:
+            compiled: Function = numba.njit(cache=True, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+        return compiled
+
+    return compile_later
+
+
+@lru_cache(maxsize=1)
+def cache_folder() -> str:
+    """The first writable place among NUMBA_CACHE_DIR, the user's cache and the temporary folder, extended by a hash of the kernels."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    name = f"pkd-kernels-{digest.hexdigest()[:16]}"
+    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache"), tempfile.gettempdir()]
+    for root in roots:
+        if root and _writable(folder := Path(root) / name):
+            return str(folder)
+    return tempfile.mkdtemp(prefix=name)
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,99 @@
+"""Random numbers inside kernels: xoshiro256++ on a state of four words, which a run saves to go on where it stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkd.kernels.jit import jit
+
+# A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved from compiled code.
+
+
+@jit()
+def next_word(state):
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    t = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= t
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    return result
+
+
+@jit()
+def uniform(state):
+    """U in [0, 1) with 53 random bits."""
+    return (next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@jit()
+def draw(cumulative, lo, hi, u):
+    """The first i in [lo, hi) with u < cumulative[i]; the last one of positive mass where rounding leaves u above all."""
+    if hi - lo <= 8:
+        for i in range(lo, hi):
+            if u < cumulative[i]:
+                return i
+    else:
+        a, b = lo, hi
+        while a < b:
+            m = (a + b) >> 1
+            if u < cumulative[m]:
+                b = m
+            else:
+                a = m + 1
+        if a < hi:
+            return a
+    i = hi - 1
+    while i > lo and cumulative[i] <= cumulative[i - 1]:
+        i -= 1
+    return i
+
+
+@jit()
+def normal(state):
+    """Standard normal by the polar method."""
+    while True:
+        u = 2.0 * uniform(state) - 1.0
+        w = 2.0 * uniform(state) - 1.0
+        r = u * u + w * w
+        if 0.0 < r < 1.0:
+            return u * np.sqrt(-2.0 * np.log(r) / r)
+
+
+@jit()
+def gamma(state, shape):
+    """Gamma(shape, 1) by Marsaglia and Tsang; a shape below 1 is boosted by one."""
+    boost = 1.0
+    if shape < 1.0:
+        u = uniform(state)
+        while u == 0.0:
+            u = uniform(state)
+        boost = u ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / np.sqrt(9.0 * d)
+    while True:
+        x = normal(state)
+        t = 1.0 + c * x
+        if t <= 0.0:
+            continue
+        t = t * t * t
+        u = uniform(state)
+        if u < 1.0 - 0.0331 * x * x * x * x or (u > 0.0 and np.log(u) < 0.5 * x * x + d * (1.0 - t + np.log(t))):
+            return d * t * boost
+
+
+@jit()
+def dirichlet(state, counts, prior, lo, hi, out):
+    """out[lo:hi] ~ Dirichlet(prior + counts[lo:hi])."""
+    total = 0.0
+    for i in range(lo, hi):
+        out[i] = gamma(state, prior + counts[i])
+        total += out[i]
+    for i in range(lo, hi):
+        out[i] = out[i] / total if total > 0.0 else 1.0 / (hi - lo)

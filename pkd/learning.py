@@ -1,0 +1,191 @@
+"""The generic optimistic algorithm in simulation: plan from the counts, act for an episode, count, and again (the paper's algorithm for
+partially known dynamics). The law is given to the simulator and to the exact values that regret is measured by, never to the planner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pkd.compiled import Compiled, compile
+from pkd.kernels import flat
+from pkd.model import Law, ModelError, PartiallyKnownMDP
+from pkd.optimism import MVP, Optimism
+from pkd.planning import Model, Plan, checked_schedule, seeded, sweep
+from pkd.run import Run
+from pkd.simulation import Revealer, recorded, room_for_a_path
+from pkd.storage import read_npz, write_npz
+
+__all__ = ["learn"]
+
+CHUNK_SECONDS = 0.25  # how often progress is shown and a checkpoint may be written
+CHECKPOINT_SECONDS = 5.0
+
+
+def learn(
+    model: Model,
+    law: Law,
+    episodes: int,
+    *,
+    optimism: Optimism = MVP(),
+    delta: float = 0.05,
+    seed: int = 0,
+    replan: Literal["doubling", "every"] = "doubling",
+    progress: bool = False,
+    counts: Mapping[Any, Mapping[Any, float]] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Run:
+    """A run of the optimistic algorithm against the given law.
+
+    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since the last plan: the same order of
+    regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start from. checkpoint: a file in which the run is kept as it goes; a
+    run that was stopped goes on from it, with the same result to the bit.
+    """
+    checked_schedule(episodes, delta)
+    if replan not in ("doubling", "every"):
+        raise ModelError(f'replan is {replan!r}; expected "doubling" or "every"')
+    compiled = compile(model)
+    config = {"episodes": int(episodes), "optimism": optimism.to_config(), "delta": delta, "seed": seed, "replan": replan}
+    trial = _Trial(compiled, law, optimism, delta, seed, config, counts)
+    if checkpoint is not None:
+        trial.resume(Path(checkpoint))
+    with _bar(episodes, trial.done, progress) as advance:
+        trial.go(advance, None if checkpoint is None else Path(checkpoint))
+    return trial.run()
+
+
+class _Trial:
+    """A run in progress: everything that the next episode depends on."""
+
+    def __init__(
+        self, compiled: Compiled, law: Law, optimism: Optimism, delta: float, seed: int, config: dict[str, Any], counts: Any = None
+    ) -> None:
+        episodes = config["episodes"]
+        self.compiled, self.config, self.optimism = compiled, config, optimism
+        self.bonus = optimism.bonus()
+        self.truth, self.world = compiled.truth(law), compiled.world(law)
+        self.optimal = sweep(compiled, self.truth)
+        self.belief = compiled.optimistic(self.bonus, episodes, delta)
+        self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
+        self.tally = compiled.tally() if counts is None else compiled.counted(counts)
+        self.rng = seeded(seed)
+        self.reveal = Revealer(law, seed)
+        self.state = np.array([1.0, np.nan, np.nan])
+        self.arms = compiled.policy()
+        self.upper, self.value, self.returns = np.zeros((3, episodes))
+        self.planned = np.zeros(episodes, bool)
+        self.done = 0
+        self.seconds = 0.0
+        self.path = room_for_a_path(compiled)
+        self.rooms = (compiled.layers(2), compiled.settlement(), np.zeros(len(compiled.pairs)))
+
+    def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
+        episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
+        hindsight = type(self.compiled.model).samples is not PartiallyKnownMDP.samples
+        while self.done < episodes:
+            began = time.perf_counter()
+            chunk = slice(self.done, min(self.done + size, episodes))
+            (self._with_hindsight if hindsight else self._compiled)(chunk)
+            self.done = chunk.stop
+            now = time.perf_counter()
+            self.seconds += now - began
+            size = max(1, min(4 * size, int(size * CHUNK_SECONDS / max(now - began, 1e-6))))
+            advance(chunk.stop - chunk.start)
+            if checkpoint is not None and (now - saved > CHECKPOINT_SECONDS or self.done == episodes):
+                self.save(checkpoint)
+                saved = now
+
+    def _compiled(self, chunk: slice) -> None:
+        every = self.config["replan"] == "every"
+        flat.learn(
+            self.compiled.program, self.belief, self.truth, self.world, self.tally, self.bonus.prior, self.reward_bonus, every, self.rng,
+            self.state, *self.rooms, self.arms, self.path[:0], self.upper[chunk], self.value[chunk], self.returns[chunk], self.planned[chunk],
+        )  # fmt: skip
+
+    def _with_hindsight(self, chunk: slice) -> None:
+        """The same loop in Python: the model says what an episode teaches."""
+        every, program, model = self.config["replan"] == "every", self.compiled.program, self.compiled.model
+        visited = self.tally._replace(counts=np.zeros_like(self.tally.counts), n=np.zeros_like(self.tally.n), marks=np.full_like(self.tally.n, np.inf))
+        for k in range(chunk.start, chunk.stop):
+            self.planned[k] = every or self.state[0] != 0.0
+            if self.planned[k]:
+                flat.replan(
+                    program, self.belief, self.truth, self.tally, self.bonus.prior, self.reward_bonus, self.rng, self.state, *self.rooms, self.arms
+                )  # fmt: skip
+            self.upper[k], self.value[k] = self.state[1], self.state[2]
+            self.returns[k], due, moves = flat.rollout(program, self.world, self.arms, visited, self.rng, self.path)
+            due |= self.compiled.count(self.tally, model.samples(self.reveal(recorded(self.compiled, self.path[:moves]))))
+            if due:
+                self.state[0] = 1.0
+
+    def run(self) -> Run:
+        compiled = self.compiled
+        final = Plan(compiled, self.belief, self.arms, float(self.state[1]))
+        return Run(
+            upper_values=self.upper,
+            policy_values=self.value,
+            returns=self.returns,
+            plans=np.flatnonzero(self.planned),
+            optimal_value=self.optimal.value,
+            counts=compiled.named(self.tally),
+            config={"model": type(compiled.model).__name__, **self.config},
+            seconds=self.seconds,
+            policy=final,
+        )
+
+    # -- stopping and going on -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Everything that the next episode depends on, atomically."""
+        write_npz(path, self._arrays(), {"checkpoint": self._identity(), "reveal": self.reveal.rng.bit_generator.state})
+
+    def resume(self, path: Path) -> None:
+        if not path.exists():
+            return
+        arrays, meta = read_npz(path)
+        if meta.get("checkpoint") != self._identity():
+            raise ModelError(f"{path} is the checkpoint of another run; expected {self._identity()}, found {meta.get('checkpoint')}")
+        self.reveal.rng.bit_generator.state = meta["reveal"]
+        self.done = int(arrays["progress"][0])
+        self.seconds = float(arrays["progress"][1])
+        mine = self._arrays()
+        for name, array in arrays.items():
+            if name in ("upper", "value", "returns", "planned"):
+                mine[name][: self.done] = array
+            elif name != "progress":
+                mine[name][...] = array
+
+    def _identity(self) -> dict[str, Any]:
+        compiled = self.compiled
+        sizes = [len(compiled.graph.layers.states), len(compiled.pairs), len(compiled.graph.features)]
+        return {"model": type(compiled.model).__name__, "sizes": sizes, "optimum": self.optimal.value.hex(), **self.config}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        done = self.done
+        tally = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
+        per_episode = {"upper": self.upper[:done], "value": self.value[:done], "returns": self.returns[:done], "planned": self.planned[:done]}
+        belief = {"belief_p": self.belief.p, "belief_mean": self.belief.mean, "belief_n": self.belief.n}
+        progress = np.array([done, self.seconds])
+        return {"progress": progress, "rng": self.rng, "state": self.state, "arms": self.arms, **tally, **per_episode, **belief}
+
+
+class _bar:
+    """A progress bar, or nothing."""
+
+    def __init__(self, total: int, done: int, wanted: bool) -> None:
+        self.bar: Any = None
+        if wanted:
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=total, initial=done, unit=" episodes", unit_scale=True, leave=False)
+
+    def __enter__(self) -> Callable[[int], None]:
+        return (lambda count: None) if self.bar is None else self.bar.update
+
+    def __exit__(self, *exception: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

@@ -1,0 +1,153 @@
+"""Optimism rules: how a learner values what it has not seen often. A rule is a value; each works for every model.
+
+MVP is the paper's rule (its algorithm MVP-Est). With p the observed frequencies, N = N(z), l = ell(z, y') and w the width of the values:
+
+    MVP                pV + c1 sqrt(Var_p(V) l / N) + c2 w l / N      (N <= 1: the cap)
+    MVP(monotone=True) pV + max(c1 sqrt(Var_p(V) l / N), c2 w l / N)  (monotone in V when c2 >= c1^2)
+    Hoeffding          pV + c w l / sqrt(N)                           (N = 0: the cap; UCBVI-CH)
+    Greedy             pV                                             (N = 0: uniform over the outcomes)
+    PosteriorSampling  PV with P drawn from Dirichlet(prior + counts) at every plan
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS, SUM
+from pkd.model import ModelError
+
+__all__ = ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling", "from_config"]
+
+THEORY_C1, THEORY_C2 = 20 / 3, 400 / 9
+
+
+@attrs.frozen
+class Bonus:
+    """A rule in the numbers that kernels take."""
+
+    form: int
+    c1: float = 0.0
+    c2: float = 0.0
+    free: float = 0.0  # N(z) <= free gives the cap
+    prior: float = 0.0  # > 0: laws are drawn from a Dirichlet posterior
+    log_factor: float | None = None  # in place of ell
+
+
+def _positive(rule: Any, field: Any, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise ModelError(f"{type(rule).__name__}({field.name}={value!r}): expected a number >= 0")
+
+
+def _positive_or_none(rule: Any, field: Any, value: Any) -> None:
+    if value is not None:
+        _positive(rule, field, value)
+
+
+class Optimism:
+    """Base of all rules: `bonus` gives the numbers for the kernels, `label` the words for tables and plots."""
+
+    def bonus(self) -> Bonus:
+        raise ModelError(f"{type(self).__name__} does not define bonus()")
+
+    @property
+    def label(self) -> str:
+        return type(self).__name__
+
+    def to_config(self) -> dict[str, Any]:
+        """A rule as plain data, for files."""
+        return {"rule": type(self).__name__, **attrs.asdict(self)}
+
+
+@attrs.frozen
+class MVP(Optimism):
+    """The Bernstein rule of the paper; the default constants are those of its theorem.
+
+    >>> MVP().label
+    'MVP, theory constants'
+    >>> MVP.practical().label
+    'MVP, practical constants'
+    """
+
+    c1: float = attrs.field(default=THEORY_C1, validator=_positive)
+    c2: float = attrs.field(default=THEORY_C2, validator=_positive)
+    log_factor: float | None = attrs.field(default=None, validator=_positive_or_none)  # None: the theorem's ell
+    monotone: bool = False
+
+    @classmethod
+    def practical(cls) -> MVP:
+        """Small constants that learn quickly and promise nothing; c2 >= c1^2 keeps the max form monotone."""
+        return cls(c1=0.5, c2=0.25, log_factor=1.0)
+
+    def bonus(self) -> Bonus:
+        return Bonus(MAX if self.monotone else SUM, self.c1, self.c2, free=1.0, log_factor=self.log_factor)
+
+    @property
+    def label(self) -> str:
+        form = " (max form)" if self.monotone else ""
+        if (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None):
+            return f"MVP{form}, theory constants"
+        if (self.c1, self.c2, self.log_factor) == (0.5, 0.25, 1.0):
+            return f"MVP{form}, practical constants"
+        logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
+        return f"MVP{form}, c1={self.c1:g}, c2={self.c2:g}{logarithm}"
+
+
+@attrs.frozen
+class Hoeffding(Optimism):
+    """The bonus c w l / sqrt(N) of UCBVI-CH, with c = 7 as published there."""
+
+    c: float = attrs.field(default=7.0, validator=_positive)
+    log_factor: float | None = attrs.field(default=None, validator=_positive_or_none)
+
+    def bonus(self) -> Bonus:
+        return Bonus(HOEFFDING, c1=self.c, log_factor=self.log_factor)
+
+    @property
+    def label(self) -> str:
+        constants = "theory constants" if (self.c, self.log_factor) == (7.0, None) else f"c={self.c:g}"
+        logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
+        return f"Hoeffding, {constants}{logarithm}"
+
+
+@attrs.frozen
+class Greedy(Optimism):
+    """No bonus: the plan for the observed frequencies. The rival that needs no exploration to look good."""
+
+    def bonus(self) -> Bonus:
+        return Bonus(NO_BONUS)
+
+    @property
+    def label(self) -> str:
+        return "Greedy (no bonus)"
+
+
+@attrs.frozen
+class PosteriorSampling(Optimism):
+    """Plans for a law drawn from Dirichlet(prior + counts), anew at every plan."""
+
+    prior: float = attrs.field(default=1.0, validator=_positive)
+
+    def __attrs_post_init__(self) -> None:
+        if self.prior == 0:
+            raise ModelError("PosteriorSampling(prior=0): expected a number > 0")
+
+    def bonus(self) -> Bonus:
+        return Bonus(NO_BONUS, prior=self.prior)
+
+    @property
+    def label(self) -> str:
+        return f"Posterior sampling, prior {self.prior:g}"
+
+
+def from_config(config: dict[str, Any]) -> Optimism:
+    """The rule that `to_config` wrote."""
+    rules: dict[str, type[Any]] = {rule.__name__: rule for rule in (MVP, Hoeffding, Greedy, PosteriorSampling)}
+    arguments = dict(config)
+    name = arguments.pop("rule", None)
+    if name not in rules:
+        raise ModelError(f"optimism rule {name!r} is unknown; expected one of {', '.join(rules)}")
+    rule: Optimism = rules[name](**arguments)
+    return rule

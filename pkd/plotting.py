@@ -1,0 +1,55 @@
+"""Pictures of runs. matplotlib is imported when a picture is asked for, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pkd.run import Run
+
+POINTS = 2000  # of a curve; more would only make files large
+
+
+def axes(ax: Any = None) -> Any:
+    """The given axes, or new ones on a figure that needs no screen."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(7, 4.5), layout="constrained").subplots()
+
+
+def plot_regret(runs: Sequence[Run], ax: Any = None, **line: Any) -> Any:
+    """The mean cumulative regret of runs that differ in their seed, with a band from the lowest to the highest."""
+    ax = axes(ax)
+    k = thinned(min(len(run.returns) for run in runs))
+    curves = np.array([run.regret[k] for run in runs])
+    (drawn,) = ax.plot(k + 1, curves.mean(axis=0), label=line.pop("label", runs[0].label), **line)
+    if len(runs) > 1:
+        ax.fill_between(k + 1, curves.min(axis=0), curves.max(axis=0), color=drawn.get_color(), alpha=0.2, linewidth=0)
+    ax.set_xlabel("episode")
+    ax.set_ylabel("cumulative regret")
+    ax.legend()
+    return ax
+
+
+def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
+    """What the plans believed (upper values), what their policies are worth, and the optimum between them."""
+    ax = axes(ax)
+    k = thinned(min(len(run.returns) for run in runs))
+    for name, style in (("upper_values", "--"), ("policy_values", "-")):
+        ax.plot(k + 1, np.mean([getattr(run, name)[k] for run in runs], axis=0), style, label=f"{name.replace('_', ' ')}, {runs[0].label}")
+    ax.axhline(runs[0].optimal_value, color="black", linewidth=1, label="optimal value")
+    ax.set_xlabel("episode")
+    ax.set_ylabel("value")
+    ax.set_xscale("log")
+    ax.legend()
+    return ax
+
+
+def thinned(count: int) -> np.ndarray:
+    """At most POINTS episodes, from 0, first and last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).astype(int))

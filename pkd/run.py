@@ -1,0 +1,119 @@
+"""The record of a learning run: regret, values, counts, and where it all came from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from pkd import __version__
+from pkd.optimism import from_config
+from pkd.storage import read_npz, write_npz
+
+if TYPE_CHECKING:
+    from pkd.planning import Model, Plan
+
+__all__ = ["Run"]
+
+OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
+
+
+@attrs.frozen(eq=False)
+class Run:
+    """What a run of K episodes leaves behind. Arrays are per episode, (K,), unless they say otherwise."""
+
+    upper_values: np.ndarray  # what the plan in force believed
+    policy_values: np.ndarray  # the exact value of its policy
+    returns: np.ndarray  # what the episode really paid
+    plans: np.ndarray  # (plans,) the episodes, from 0, before which a plan was made
+    optimal_value: float
+    counts: Mapping[Any, Mapping[Any, float]] = attrs.field(repr=False)  # {z: {x': n}}
+    config: Mapping[str, Any]
+    seconds: float
+    version: str = __version__
+    policy: Plan | None = attrs.field(default=None, repr=False)  # the last plan; after `load` only where a model is given
+
+    def __repr__(self) -> str:
+        return (
+            f"<Run: {len(self.returns)} episodes with {self.label}; regret {self.regret[-1]:.6g}, optimal value {self.optimal_value:.6g}, "
+            f"{len(self.plans)} plans, {self.seconds:.2f} s>"
+        )
+
+    @property
+    def regret(self) -> np.ndarray:
+        """Cumulative regret: sum over episodes of the optimal value less the exact value of the policy."""
+        return np.cumsum(self.optimal_value - self.policy_values)
+
+    @property
+    def violations(self) -> int:
+        """Plans whose upper value is below the optimal value: where optimism failed."""
+        slack = OPTIMISM_SLACK * max(1.0, abs(self.optimal_value))
+        return int(np.sum(self.upper_values[self.plans] < self.optimal_value - slack))
+
+    @property
+    def label(self) -> str:
+        """The rule with its constants, as plots and tables name it."""
+        return from_config(self.config["optimism"]).label
+
+    def episodes_to(self, share: float) -> int | None:
+        """The first episode, from 1, after which every policy is within (1 - share) of the optimum's distance to the first policy; None: never.
+
+        With a positive optimum this is "so much of the optimal value": policy value >= share * optimum from then on.
+        """
+        goal = self.optimal_value - (1 - share) * abs(self.optimal_value)
+        below = np.flatnonzero(self.policy_values < goal - 1e-12)
+        if below.size == 0:
+            return 1
+        return int(below[-1]) + 2 if below[-1] + 1 < len(self.policy_values) else None
+
+    def save(self, path: str | Path) -> None:
+        """An .npz with arrays and JSON, written atomically; no pickle."""
+        features = [repr(z) for z in self.counts]
+        table = [[[repr(x), n] for x, n in row.items()] for row in self.counts.values()]
+        meta = {"run": dict(self.config), "optimal_value": self.optimal_value, "seconds": self.seconds, "version": self.version}
+        arrays = {name: getattr(self, name) for name in ("upper_values", "policy_values", "returns", "plans")}
+        if self.policy is not None:
+            arrays["arms"] = self.policy.arms
+        write_npz(path, arrays, {**meta, "features": features, "counts": table})
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model | None = None) -> Run:
+        """A saved run. With its model, `policy` can be asked again; without it `policy` is None."""
+        from pkd.model import ModelError
+
+        arrays, meta = read_npz(path)
+        arms = arrays.pop("arms", None)
+        try:
+            counts = {
+                _value(z): {_value(x): n for x, n in row} for z, row in zip(meta["features"], meta["counts"], strict=True)
+            }
+            run = cls(**arrays, optimal_value=meta["optimal_value"], counts=counts, config=meta["run"], seconds=meta["seconds"], version=meta["version"])
+        except (KeyError, TypeError) as error:
+            raise ModelError(f"{path} is not a saved run: {error}") from None
+        return run if model is None or arms is None else attrs.evolve(run, policy=run._plan_again(model, arms))
+
+    def _plan_again(self, model: Model, arms: np.ndarray) -> Plan:
+        from pkd.planning import optimistic_plan
+
+        rule = from_config(self.config["optimism"])
+        plan = optimistic_plan(model, self.counts, episodes=self.config["episodes"], delta=self.config["delta"], optimism=rule)
+        plan.arms[...] = arms
+        return plan
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Cumulative regret over episodes, labelled by the rule and its constants; returns the axes."""
+        from pkd.plotting import plot_regret
+
+        return plot_regret([self], ax=ax, **line)
+
+
+def _value(text: str) -> Any:
+    """A value from its repr where that is a literal; else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,113 @@
+"""Where the tables of a `TabularMDP` come from: Gymnasium environments with a transition table, and .npz files.
+
+Both readers return the keyword arguments of `TabularMDP`, which validates them. A source that cannot be read is a `ModelError`.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkd.model import ModelError
+
+if TYPE_CHECKING:
+    import gymnasium
+
+__all__ = ["read_gymnasium", "read_npz"]
+
+Entry = tuple[float, int, float, bool]  # (probability, s', reward, terminated)
+Table = Mapping[int, Mapping[int, Sequence[Entry]]]  # s -> a -> entries
+
+
+def read_gymnasium(env: gymnasium.Env[Any, Any] | str, horizon: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of an environment, with E[reward | s, a] for r(s, a) and terminal states that absorb and pay 0."""
+    if isinstance(env, str):
+        env = _make(env, options)
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if horizon is None and env.spec is not None:
+        horizon = env.spec.max_episode_steps
+    table, first = getattr(env.unwrapped, "P", None), getattr(env.unwrapped, "initial_state_distrib", None)
+    if table is None:
+        raise ModelError(f"{name}: expected a transition table in env.unwrapped.P, found none; only tabular environments can be read")
+    findings = []
+    if first is None:
+        findings.append(f"{name}: expected the probabilities of the first state in env.unwrapped.initial_state_distrib, found none")
+    if horizon is None:
+        findings.append(f"{name} has no step limit of its own; give a horizon")
+    if findings:
+        raise ModelError(findings)
+    transitions, rewards, start = _tables(table, np.asarray(first, dtype=np.float64))
+    return {"transitions": transitions, "rewards": rewards, "horizon": horizon, "start": start}
+
+
+def read_npz(path: str | os.PathLike[str], horizon: int | None) -> dict[str, Any]:
+    """Arrays P and r with horizon, start and names where present; a horizon given here goes before the file's."""
+    expected = f"{os.fspath(path)}: expected an .npz file with arrays P (S, A, S), r (S, A) and horizon"
+    try:
+        # A pickled array could run code of its own, so it is refused.
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {key: data[key] for key in data.files} if isinstance(data, np.lib.npyio.NpzFile) else None
+    except FileNotFoundError:
+        raise ModelError(f"{expected}, found no such file") from None
+    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile):
+        raise ModelError(f"{expected}, found a file of another kind") from None
+    if arrays is None:
+        raise ModelError(f"{expected}, found a single array")
+    missing = {"P", "r"} - arrays.keys()
+    if horizon is None and "horizon" not in arrays:
+        missing.add("horizon")
+    if missing:
+        raise ModelError(f"{expected}, found only {sorted(arrays)}; add {' and '.join(sorted(missing))}")
+    start = arrays.get("start", np.array(0))
+    return {
+        "transitions": arrays["P"],
+        "rewards": arrays["r"],
+        "horizon": _scalar(arrays["horizon"]) if horizon is None else horizon,
+        "start": _scalar(start),
+        "state_names": arrays.get("state_names"),
+        "action_names": arrays.get("action_names"),
+    }
+
+
+def _make(name: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    try:
+        import gymnasium
+    except ImportError:
+        raise ModelError(f"{name} looks like a Gymnasium id, but Gymnasium is not installed; pip install 'pkd[gymnasium]'") from None
+    try:
+        return gymnasium.make(name, **options)
+    except (gymnasium.error.Error, ImportError, TypeError) as problem:
+        raise ModelError(f"Gymnasium cannot make {name}: {' '.join(str(problem).split())}") from None
+
+
+def _tables(table: Table, start: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """P, r and the start of a Gymnasium table.
+
+    Where every terminal state is entered only by ending, it absorbs. If one can also be passed through, all endings go to one added state:
+    Gymnasium's "terminated" belongs to the transition, not to the state.
+    """
+    entries = [(s, a, *entry) for s, row in table.items() for a, cell in row.items() for entry in cell if entry[0] > 0]
+    terminal = {after for _, _, _, after, _, over in entries if over}
+    passed = {after for s, _, _, after, _, over in entries if not over and s not in terminal} | set(np.flatnonzero(start).tolist())
+    added = bool(terminal & passed)
+    n_states, n_actions = len(table) + added, len(table[0])
+    absorbing = {len(table)} if added else terminal
+
+    transitions = np.zeros((n_states, n_actions, n_states))
+    rewards = np.zeros((n_states, n_actions))
+    for s, a, p, after, r, over in entries:
+        if s not in absorbing:
+            transitions[s, a, len(table) if over and added else after] += p
+            rewards[s, a] += p * r
+    for s in absorbing:
+        transitions[s, :, s] = 1.0
+    return transitions, rewards, np.append(start, [0.0] * added)
+
+
+def _scalar(array: NDArray[Any]) -> Any:
+    return array.item() if array.ndim == 0 else array

@@ -1,0 +1,108 @@
+"""Actions that take effect late: the queue of commands on their way is book-keeping (y), the state of the world is x.
+
+The mirror image of delayed observations. The agent sees the state at once, but each command travels for a random number of steps; the
+newest command that has arrived is in force. The law of the travel time is known, so the queue moves by P_Y; z = (state, command in force)
+is the pair (s, a) of the undelayed world, and |Z| = SA however long the queue is. Built on the core alone.
+
+>>> model = late_actions(delay={0: 0.5, 1: 0.5}).model()
+>>> for probability, y, _ in model.step(3, (1, ()), 2):  # 1 is in force and 2 is sent: it arrives at once, or is on its way
+...     print(probability, y)
+0.5 (2, (), 'acts')
+0.5 (1, (2,), 'acts')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+import pkd
+from pkd_examples.problem import Problem, chosen
+from pkd_examples.tank import tank
+
+__all__ = ["LateActions", "late_actions", "picture"]
+
+ACTS = "acts"
+
+
+@attrs.frozen(kw_only=True)
+class LateActions(pkd.PartiallyKnownMDP):
+    """x: the state. y: (command in force, commands on their way, the oldest first), and ACTS while the world moves.
+
+    A command of age j arrives with the hazard Pr(delay = j) / Pr(delay >= j); every older command is then forgotten, so those on their way
+    are always the latest ones and their ages are their places in the queue.
+    """
+
+    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=lambda table: tuple(tuple(map(float, row)) for row in table))
+    horizon: int
+    delay: Mapping[int, float]  # {steps: probability}
+    first: int = 0  # state at the start
+    held: int = 0  # command in force at the start
+    names: Sequence[str] | None = None  # of the actions
+    hazard: tuple[float, ...] = attrs.field(init=False)  # by age
+
+    @hazard.default
+    def _hazard(self) -> tuple[float, ...]:
+        at_least = [sum(p for age, p in self.delay.items() if age >= j) for j in range(max(self.delay) + 1)]
+        return tuple(self.delay.get(j, 0.0) / total for j, total in enumerate(at_least))
+
+    def start(self) -> Any:
+        return self.first, (self.held, ())
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return pkd.CHANCE if y[-1] == ACTS else range(len(self.rewards[0]))
+
+    def step(self, x: Any, y: Any, a: Any) -> Iterator[tuple[float, Any, Any]]:
+        force, waiting = y[:2]
+        if y[-1] == ACTS:
+            yield 1.0, (force, waiting), (x, force)
+            return
+        waiting, none_newer = (*waiting, a), 1.0
+        for age in range(len(waiting)):
+            newest = len(waiting) - 1 - age
+            yield none_newer * self.hazard[age], (waiting[newest], waiting[newest + 1 :], ACTS), pkd.sure(x)
+            none_newer *= 1 - self.hazard[age]
+        yield none_newer, (force, waiting, ACTS), pkd.sure(x)
+
+    def outcomes(self, z: Any) -> Iterable[int]:
+        return range(len(self.rewards))
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return self.rewards[x][y[0]] if y[-1] == ACTS else 0.0
+
+    def y_label(self, y: Any) -> str:
+        return ", then ".join(self.action_label(a) for a in (y[0], *y[1])) + (" acts" if y[-1] == ACTS else "")
+
+    def action_label(self, a: Any) -> str:
+        return self.names[a] if self.names else str(a)
+
+
+def late_actions(*, delay: int | Mapping[int, float] = 1, log: str | None = None, **options: Any) -> Problem:
+    """The tank of `pkd_examples.tank`, whose pump obeys late; `delay`: a whole number, or {steps: probability}.
+
+    The other options are those of `tank`. `log`: a CSV file of (z, x') = ((level, command in force), next level).
+    """
+    law = {delay: 1.0} if isinstance(delay, int) else delay
+    good = isinstance(law, Mapping) and law and all(isinstance(j, int) and j >= 0 and p >= 0 for j, p in law.items())
+    if not good or abs(sum(law.values()) - 1) > 1e-9:
+        raise pkd.ModelError(f"late_actions(delay={delay!r}): expected a whole number from 0, or {{steps: probability}} that sums to 1")
+    world = tank(**options)
+    law = {j: p for j, p in law.items() if p > 0}
+    model = LateActions(rewards=world.rewards, horizon=world.horizon, delay=law, first=world.start, held=1, names=world.action_names)
+    return Problem("late_actions", model, world.law(), picture).fitted(log)
+
+
+def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+    """What to command, by the level and by what is in force and on its way, halfway through."""
+    model = problem.model()
+    h = model.horizon // 2 + 1
+    queues = sorted({y for _, y in plan.states(h)}, key=lambda y: (len(y[1]), y))
+    for row, y in enumerate(queues):
+        for x in range(len(model.rewards)):
+            if (a := chosen(plan, h, x, y)) is not None:
+                ax.text(x, row, model.action_label(a), ha="center", va="center", fontsize="x-small", color=f"C{a}")
+    ax.set_yticks(range(len(queues)), [model.y_label(y) for y in queues], fontsize="x-small")
+    ax.set(xlim=(-0.5, len(model.rewards) - 0.5), ylim=(-0.5, len(queues) - 0.5), xlabel="level", title="What to command")
+    return ax

@@ -1,0 +1,88 @@
+"""Maintenance of a machine that wears: the wear is x, there is no y, and what the machine earns is unknown too.
+
+A machine at wear x earns a random amount and wears further; a replacement costs a known amount and a step, and makes it new for sure. Two
+things are learned: how wear grows, z = wear, and what each wear earns, an `UnknownReward`. With no y this is an ordinary MDP in which one
+action's law is known.
+
+>>> maintenance().model().step(3, None, "replace")
+[(1.0, None, Known(law=((0, 1.0),)))]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+import pkd
+from pkd_examples.options import check_options, number, options_of, whole
+from pkd_examples.problem import Problem, chosen
+
+__all__ = ["Maintenance", "maintenance", "picture"]
+
+
+@attrs.frozen(kw_only=True)
+class Maintenance(pkd.PartiallyKnownMDP):
+    """x: wear, 0 (new) to `worst`. y: None. Running earns between 0 and `best`."""
+
+    horizon: int = whole(30, at_least=1)
+    worst: int = whole(6, at_least=1)
+    jump: int = whole(2, at_least=1)  # the most that wear grows in one step
+    best: float = number(1.0, above=0)
+    cost: float = number(1.5, at_least=0)  # of a replacement
+    __attrs_post_init__ = check_options
+
+    def start(self) -> Any:
+        return 0, None
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return "run", "replace"
+
+    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return [(1.0, None, pkd.sure(0) if a == "replace" else ("wear", x))]
+
+    def outcomes(self, z: Any) -> range:
+        return range(z[1], min(z[1] + self.jump, self.worst) + 1) if z[0] == "wear" else range(0)  # earnings are not a next x
+
+    def reward(self, x: Any, y: Any, a: Any) -> Any:
+        return -self.cost if a == "replace" else pkd.UnknownReward(("earns", x), 0.0, self.best)
+
+    def x_label(self, x: Any) -> str:
+        return f"wear {x}"
+
+    def feature_label(self, z: Any) -> str:
+        return f"{z[0]} at wear {z[1]}"
+
+
+@options_of(Maintenance)
+def maintenance(*, wearing: float = 0.4, log: str | None = None, **options: Any) -> Problem:
+    """A machine whose wear grows with probability `wearing` (by each amount up to `jump` alike) and which earns `best` or nothing.
+
+    Pr(earns best at wear x) = 1 - x/(worst + 1). The other options are the fields of `Maintenance`. `log`: a CSV file of
+    (z, x') = ((wear, now), next wear) and ((earns, now), amount).
+    """
+    if not isinstance(wearing, int | float) or not 0 <= wearing <= 1:
+        raise pkd.ModelError(f"maintenance(wearing={wearing!r}): expected a number between 0 and 1")
+    model = Maintenance(**options)
+    law: dict[Any, dict[Any, float]] = {}
+    for wear in range(model.worst + 1):
+        now, *further = model.outcomes(("wear", wear))
+        law["wear", wear] = {now: 1 - wearing if further else 1.0, **{later: wearing / len(further) for later in further}}
+        law["earns", wear] = {model.best: 1 - wear / (model.worst + 1), 0.0: wear / (model.worst + 1)}
+    return Problem("maintenance", model, law, picture).fitted(log)
+
+
+def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+    """The wear at which the machine is replaced, over time: the control limit."""
+    model = problem.model()
+    steps = range(1, model.horizon + 1)
+    for h in steps:
+        for wear in range(model.worst + 1):
+            action = chosen(plan, h, wear, None)
+            if action is not None:
+                ax.plot(h, wear, "rs" if action == "replace" else "g.", markersize=5)
+    ax.plot([], [], "rs", label="replace")
+    ax.plot([], [], "g.", label="run")
+    ax.set(xlabel="step", ylabel="wear", title="When to replace the machine")
+    ax.legend(fontsize="small")
+    return ax

@@ -1,0 +1,100 @@
+"""Observations that go missing and come back at the end of the episode.
+
+At each step the state is shown with a known probability; otherwise the agent acts on what it saw last. y holds the actions taken since
+then. When a state is shown, the world is replayed from the last seen state, one queued action at a time, through CHANCE states: nothing
+is chosen in between, so it does not matter that the states in between are only told at the end. Each replayed move teaches the law of one
+pair z = (state, action), so |Z| = SA whatever the gaps. After the last action everything is shown: that is the settlement, `last_step`.
+
+>>> model = missing_observations(shown=0.5).model()
+>>> model.step(3, ((), False), 2)
+[(0.5, ((2,), True), Known(law=((3, 1.0),))), (0.5, ((2,), False), Known(law=((3, 1.0),)))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+import pkd
+from pkd_examples.problem import Problem, chosen
+from pkd_examples.tank import tank
+
+__all__ = ["MissingObservations", "missing_observations", "picture"]
+
+
+@attrs.frozen(kw_only=True)
+class MissingObservations(pkd.PartiallyKnownMDP):
+    """x: the last state seen, or the state being replayed. y: (actions since then, is the world being replayed?).
+
+    rewards: (S, A), paid in the replay, because paid at once they would tell the state.
+    """
+
+    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=lambda table: tuple(tuple(map(float, row)) for row in table))
+    horizon: int
+    shown: float  # probability that a state is shown
+    longest: int  # after so many steps without a state one is shown for sure
+    first: int = 0  # state at the start
+    names: Sequence[str] | None = None  # of the actions
+
+    def start(self) -> Any:
+        return self.first, ((), False)
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return pkd.CHANCE if y[1] else range(len(self.rewards[0]))
+
+    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        taken, replaying = y
+        if replaying:
+            return [(1.0, (taken[1:], len(taken) > 1), (x, taken[0]))]
+        shown = 1.0 if len(taken) == self.longest else self.shown
+        return [(shown, ((*taken, a), True), pkd.sure(x)), (1 - shown, ((*taken, a), False), pkd.sure(x))]
+
+    def last_step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return self.step(x, y, None) if y[1] else [(1.0, ((*y[0], a), True), pkd.sure(x))]
+
+    def outcomes(self, z: Any) -> Iterable[int]:
+        return range(len(self.rewards))
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return self.rewards[x][y[0][0]] if y[1] else 0.0
+
+    def y_label(self, y: Any) -> str:
+        return ("replay of " if y[1] else "since then ") + (", ".join(map(self.action_label, y[0])) or "nothing")
+
+    def action_label(self, a: Any) -> str:
+        return self.names[a] if self.names else str(a)
+
+
+def missing_observations(*, shown: float = 0.6, longest: int = 3, log: str | None = None, **options: Any) -> Problem:
+    """The tank of `pkd_examples.tank` behind a gauge that answers with probability `shown`, and at least after `longest` failures.
+
+    The other options are those of `tank`. `log`: a CSV file of (z, x') = ((level, action), next level).
+    """
+    findings = []
+    if not isinstance(shown, int | float) or not 0 <= shown <= 1:
+        findings.append(f"missing_observations(shown={shown!r}): expected a number between 0 and 1")
+    if not isinstance(longest, int) or longest < 0:
+        findings.append(f"missing_observations(longest={longest!r}): expected a whole number of at least 0")
+    if findings:
+        raise pkd.ModelError(findings)
+    world = tank(**options)
+    model = MissingObservations(
+        rewards=world.rewards, horizon=world.horizon, shown=shown, longest=longest, first=world.start, names=world.action_names
+    )
+    return Problem("missing_observations", model, world.law(), picture).fitted(log)
+
+
+def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+    """What to do, by the level seen last and the actions since then, halfway through; the shortest gaps below."""
+    model = problem.model()
+    h = model.horizon // 2 + 1
+    gaps = sorted({y for _, y in plan.states(h) if len(y[0]) <= 2}, key=lambda y: (len(y[0]), y))
+    for row, y in enumerate(gaps):
+        for x in range(len(model.rewards)):
+            if (a := chosen(plan, h, x, y)) is not None:
+                ax.text(x, row, model.action_label(a), ha="center", va="center", fontsize="x-small", color=f"C{a}")
+    ax.set_yticks(range(len(gaps)), [model.y_label(y) for y in gaps], fontsize="x-small")
+    ax.set(xlim=(-0.5, len(model.rewards) - 0.5), ylim=(-0.5, len(gaps) - 0.5), xlabel="level seen last", title="What to do on old news")
+    return ax

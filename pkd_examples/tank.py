@@ -1,0 +1,41 @@
+"""A tank whose level should stay near its middle: the small world that late actions and missing observations disturb.
+
+An ordinary tabular MDP, given as `pkd.TabularMDP`: the other two files take its rewards for the model and its transitions for the law.
+Steering on old news makes the level overshoot, which is why delay hurts here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pkd
+
+__all__ = ["tank"]
+
+ACTIONS = ("drain", "idle", "fill")
+
+
+def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> Any:
+    """s' = clip(s + (a - 1) * 2 + w), w = -1, 0, 1 with probability inflow, 1 - 2 inflow, inflow; r = 1 - |s - middle| / middle.
+
+    Actions: 0 drain, 1 idle, 2 fill. Idle costs nothing, the pump a tenth.
+
+    >>> tank(levels=5, inflow=0.25).law()[2, 1]
+    {1: 0.25, 2: 0.5, 3: 0.25}
+    """
+    findings = []
+    if not isinstance(levels, int) or levels < 3:
+        findings.append(f"tank(levels={levels!r}): expected a whole number of at least 3")
+    if not isinstance(inflow, int | float) or not 0 <= inflow <= 0.5:
+        findings.append(f"tank(inflow={inflow!r}): expected a number between 0 and 0.5")
+    if findings:
+        raise pkd.ModelError(findings)
+    middle = (levels - 1) / 2
+    transitions, rewards = np.zeros((levels, 3, levels)), np.zeros((levels, 3))
+    for s in range(levels):
+        for a in range(3):
+            rewards[s, a] = 1 - abs(s - middle) / middle - 0.1 * (a != 1)
+            for w, p in ((-1, inflow), (0, 1 - 2 * inflow), (1, inflow)):
+                transitions[s, a, min(max(s + 2 * (a - 1) + w, 0), levels - 1)] += p
+    return pkd.TabularMDP(transitions, rewards, horizon, start=levels // 2, action_names=ACTIONS)

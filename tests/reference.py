@@ -1,0 +1,293 @@
+"""Slow, plain answers to what the engine computes: the generic optimistic algorithm (Algorithm 3 of the paper) with its MVP-Est rule.
+
+Everything is a recursion over (h, x, y) written from the definitions. Only the contract `pkd.model` is imported, so nothing here can share
+a mistake with the engine. Layers are h = 1..H; layer H + 1 is the settlement after the last action.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import attrs
+
+from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward
+
+Counts = Mapping[Any, Mapping[Any, float]]
+Policy = Callable[[int, Any, Any], Any]
+
+
+@attrs.frozen
+class Values:
+    """V(h, x, y) and Q(h, x, y, a) as functions, and the expected V of the start."""
+
+    value: float
+    state: Callable[[int, Any, Any], float]
+    action: Callable[[int, Any, Any, Any], float]
+
+
+@attrs.frozen
+class Reachable:
+    """What an episode can meet: states (h, x, y), every y, the unknown features, the unknown reward features."""
+
+    states: frozenset[tuple[int, Any, Any]]
+    ys: frozenset[Any]
+    features: frozenset[Any]
+    reward_features: frozenset[Any]
+
+
+@attrs.frozen
+class Rule:
+    """An optimism rule: kind is "mvp" (sum form), "mvp-max" (max form), "hoeffding" (c1 is its constant) or "greedy"."""
+
+    kind: str = "mvp"
+    c1: float = 20 / 3
+    c2: float = 400 / 9
+    log_factor: float | None = None
+
+
+def optimal(model: PartiallyKnownMDP, law: Counts) -> Values:
+    """V(s) = max_a sum_y' P_Y(y'|s,a) (r + sum_x' P(x'|z) V(x', y')) under the true law."""
+    return _solve(model, *_under(law), choose=lambda h, x, y, q: max(q.values()))
+
+
+def evaluation(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> Values:
+    """The same with the action of a policy in place of the best one."""
+    return _solve(model, *_under(law), choose=lambda h, x, y, q: q[policy(h, x, y)])
+
+
+def optimistic(model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float) -> Values:
+    """One plan of the generic algorithm: Q(s,a) = sum_y' P_Y(y'|s,a) * (optimistic value of z = phi_Z(s,a,y') before V(., y'))."""
+    sizes, bounds = reachable(model), ranges(model)
+
+    def pay(r: float | UnknownReward) -> float:
+        return optimistic_mean(model, r, counts.get(r.feature, {}), rule, episodes, delta) if isinstance(r, UnknownReward) else r
+
+    def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
+        if isinstance(z, Known):
+            return r + sum(p * value(x) for x, p in z.law if p > 0)
+        outcomes = list(model.outcomes(z))
+        seen = counts.get(z, {})
+        n = sum(seen.values())
+        if rule.kind == "greedy":
+            return r + sum((seen.get(x, 0) / n if n else 1 / len(outcomes)) * value(x) for x in outcomes)
+        if model.return_range is None:
+            most, least = max(bounds(h, x, y)[1] for x in outcomes), min(bounds(h, x, y)[0] for x in outcomes)
+            top, width = r + most, most - least
+        else:
+            top, width = model.return_range[1], model.return_range[1] - model.return_range[0]
+        if n <= (0 if rule.kind == "hoeffding" else 1):
+            return top
+        mean = sum(seen.get(x, 0) * value(x) for x in outcomes) / n
+        variance = sum(seen.get(x, 0) * (value(x) - mean) ** 2 for x in outcomes) / n
+        ell = rule.log_factor or log_factor(model, sizes, z, y, episodes, delta)
+        return min(top, r + mean + bonus(rule, variance, width, n, ell))
+
+    return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
+
+
+def mvp_est(r: float, p: Sequence[float], v: Sequence[float], n: float, ell: float, cap: float) -> float:
+    """MVPEst(r, p, V, N, ell) exactly as the paper prints it, with `cap` for its H and the theory constants."""
+    if n <= 1:
+        return cap
+    mean = sum(a * b for a, b in zip(p, v, strict=True))
+    variance = sum(a * (b - mean) ** 2 for a, b in zip(p, v, strict=True))
+    return min(cap, r + mean + 20 / 3 * math.sqrt(variance * ell / n) + 400 / 9 * cap * ell / n)
+
+
+def bonus(rule: Rule, variance: float, width: float, n: float, ell: float) -> float:
+    """c1 sqrt(Var ell/N) + c2 width ell/N; the max form takes the larger term; Hoeffding is c width ell/sqrt(N)."""
+    if rule.kind == "hoeffding":
+        return rule.c1 * width * ell / math.sqrt(n)
+    terms = rule.c1 * math.sqrt(variance * ell / n), rule.c2 * width * ell / n
+    return max(terms) if rule.kind == "mvp-max" else sum(terms)
+
+
+def optimistic_mean(model: PartiallyKnownMDP, r: UnknownReward, seen: Mapping[Any, float], rule: Rule, episodes: int, delta: float) -> float:
+    """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta); `high` without data; Greedy takes the mean."""
+    n = sum(seen.values())
+    if rule.kind == "greedy":
+        return sum(value * k for value, k in seen.items()) / n if n else (r.low + r.high) / 2
+    if n <= (0 if rule.kind == "hoeffding" else 1):
+        return r.high
+    mean = sum(value * k for value, k in seen.items()) / n
+    variance = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
+    ell = rule.log_factor or math.log(32 * model.horizon**2 * len(reachable(model).reward_features) * episodes / delta)
+    return min(r.high, mean + bonus(rule, variance, r.high - r.low, n, ell))
+
+
+def log_factor(model: PartiallyKnownMDP, sizes: Reachable, z: Any, y: Any, episodes: int, delta: float) -> float:
+    """ell(z, y') = min(log(32 H^2 |Z| K/(delta w)), B log(32 H B |Z| K/delta)); w is the share of y', or 1/|Y|."""
+    n_features = len(sizes.features) if model.n_features is None else model.n_features
+    share = model.share(z, y)
+    weight = 1 / len(sizes.ys) if share is None else share
+    b = model.branching(z)
+    return min(
+        math.log(32 * model.horizon**2 * n_features * episodes / (delta * weight)),
+        b * math.log(32 * model.horizon * b * n_features * episodes / delta),
+    )
+
+
+def ranges(model: PartiallyKnownMDP) -> Callable[[int, Any, Any], tuple[float, float]]:
+    """[lo, hi](h, x, y): the smallest and largest return to go over all actions and everything that can happen."""
+
+    @cache
+    def bounds(h: int, x: Any, y: Any) -> tuple[float, float]:
+        if is_over(model, h, x, y):
+            return model.final(x, y), model.final(x, y)
+        ends = []
+        for a in choices(model, x, y):
+            r = model.reward(x, y, a)
+            low, high = (r.low, r.high) if isinstance(r, UnknownReward) else (r, r)
+            for _, h_next, y_next, z in branches(model, h, x, y, a):
+                for x_next in support(model, z):
+                    lo, hi = bounds(h_next, x_next, y_next)
+                    ends.append((low + lo, high + hi))
+        return min(lo for lo, _ in ends), max(hi for _, hi in ends)
+
+    return bounds
+
+
+def reachable(model: PartiallyKnownMDP) -> Reachable:
+    """Everything that has positive probability under some action and some law."""
+    states: set[tuple[int, Any, Any]] = set()
+    features, reward_features = set(), set()
+    waiting = [(1, x, y) for p, x, y in starts(model) if p > 0]
+    while waiting:
+        here = waiting.pop()
+        if here in states:
+            continue
+        states.add(here)
+        h, x, y = here
+        if is_over(model, h, x, y):
+            continue
+        for a in choices(model, x, y):
+            r = model.reward(x, y, a)
+            if isinstance(r, UnknownReward):
+                reward_features.add(r.feature)
+            for _, h_next, y_next, z in branches(model, h, x, y, a):
+                if not isinstance(z, Known):
+                    features.add(z)
+                waiting += [(h_next, x_next, y_next) for x_next in support(model, z)]
+    return Reachable(frozenset(states), frozenset(y for _, _, y in states), frozenset(features), frozenset(reward_features))
+
+
+def decisions(model: PartiallyKnownMDP) -> list[tuple[int, Any, Any]]:
+    """The reachable states (h, x, y) in which an action is chosen, in a fixed order."""
+    found = [s for s in reachable(model).states if not is_over(model, *s) and model.actions(s[1], s[2]) is not CHANCE]
+    return sorted(found, key=repr)
+
+
+def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
+    """The best expected return over all deterministic policies, each summed over all of its trajectories."""
+    places = decisions(model)
+    best = -math.inf
+    for actions in itertools.product(*(choices(model, x, y) for _, x, y in places)):
+        table = dict(zip(places, actions, strict=True))
+        best = max(best, expected_return(model, law, lambda h, x, y, table=table: table[h, x, y]))
+    return best
+
+
+def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
+    """sum over trajectories of probability * return: no value function is involved."""
+
+    def paths(h: int, x: Any, y: Any) -> Iterator[tuple[float, float]]:
+        if is_over(model, h, x, y):
+            yield 1.0, model.final(x, y)
+            return
+        a = None if model.actions(x, y) is CHANCE else policy(h, x, y)
+        r = model.reward(x, y, a)
+        paid = law[r.feature].items() if isinstance(r, UnknownReward) else [(r, 1.0)]
+        for p, h_next, y_next, z in branches(model, h, x, y, a):
+            for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                if q > 0:
+                    for p_rest, rest in paths(h_next, x_next, y_next):
+                        yield from ((p * q * u * p_rest, value + rest) for value, u in paid)
+
+    return math.fsum(p0 * p * total for p0, x, y in starts(model) if p0 > 0 for p, total in paths(1, x, y))
+
+
+def replans(
+    model: PartiallyKnownMDP,
+    samples: Sequence[Iterable[tuple[Any, Any]]],
+    rule: Rule,
+    schedule: str,
+    delta: float,
+) -> list[tuple[int, float]]:
+    """(episode before which a plan is made, its upper value) for a given list of the samples of each episode.
+
+    "every": before each episode. "doubling": before episode 1, and when some N(z) >= max(1, 2 N(z) at the last plan).
+    """
+    counts: dict[Any, Counter[Any]] = {}
+    planned: dict[Any, int] = {}
+    made = []
+    for k, pairs in enumerate(samples, start=1):
+        now = {z: sum(seen.values()) for z, seen in counts.items()}
+        if k == 1 or schedule == "every" or any(n >= max(1, 2 * planned.get(z, 0)) for z, n in now.items()):
+            made.append((k, optimistic(model, counts, rule, len(samples), delta).value))
+            planned = now
+        for z, x in pairs:
+            counts.setdefault(z, Counter())[x] += 1
+    return made
+
+
+def starts(model: PartiallyKnownMDP) -> list[tuple[float, Any, Any]]:
+    """(probability, x, y) of the first states."""
+    first = model.start()
+    return [(p, x, y) for (x, y), p in first.items()] if isinstance(first, Mapping) else [(1.0, *first)]
+
+
+def is_over(model: PartiallyKnownMDP, h: int, x: Any, y: Any) -> bool:
+    """Whether the episode stops in (x, y): at END, or in a decision state after the last action."""
+    kind = model.actions(x, y)
+    return kind is END or (h > model.horizon and kind is not CHANCE)
+
+
+def choices(model: PartiallyKnownMDP, x: Any, y: Any) -> tuple[Any, ...]:
+    """The actions in (x, y); a CHANCE state has the one choice None."""
+    kind = model.actions(x, y)
+    return (None,) if kind is CHANCE else tuple(kind)
+
+
+def branches(model: PartiallyKnownMDP, h: int, x: Any, y: Any, a: Any) -> list[tuple[float, int, Any, Any]]:
+    """(probability, layer, y', z) of every move that can happen. A CHANCE state takes no time; the H-th action starts the settlement."""
+    h_next = h if a is None else h + 1
+    step = model.step if h_next <= model.horizon else model.last_step
+    return [(p, h_next, y_next, z) for p, y_next, z in step(x, y, a) if p > 0]
+
+
+def support(model: PartiallyKnownMDP, z: Any) -> list[Any]:
+    """Every x' that can follow z."""
+    return [x for x, p in z.law if p > 0] if isinstance(z, Known) else list(model.outcomes(z))
+
+
+def _under(law: Counts) -> tuple[Callable[..., float], Callable[..., float]]:
+    def pay(r: float | UnknownReward) -> float:
+        return sum(value * p for value, p in law[r.feature].items()) if isinstance(r, UnknownReward) else r
+
+    def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
+        return r + sum(p * value(x) for x, p in (z.law if isinstance(z, Known) else law[z].items()) if p > 0)
+
+    return pay, after
+
+
+def _solve(model: PartiallyKnownMDP, pay: Callable[..., float], after: Callable[..., float], choose: Callable[..., float]) -> Values:
+    """The backward recursion: choose over a of sum_y' P_Y(y'|s,a) * after(pay(r), z, V(., y'))."""
+
+    @cache
+    def state(h: int, x: Any, y: Any) -> float:
+        if is_over(model, h, x, y):
+            return model.final(x, y)
+        q = {a: action(h, x, y, a) for a in choices(model, x, y)}
+        return q[None] if None in q else choose(h, x, y, q)
+
+    @cache
+    def action(h: int, x: Any, y: Any, a: Any) -> float:
+        r = pay(model.reward(x, y, a))
+        return sum(p * after(r, z, t, v, lambda x_next, t=t, v=v: state(t, x_next, v)) for p, t, v, z in branches(model, h, x, y, a))
+
+    return Values(sum(p * state(1, x, y) for p, x, y in starts(model) if p > 0), state, action)

@@ -1,0 +1,230 @@
+"""Random partially known MDPs with a law and counts, for hypothesis: every corner of the contract in small tables.
+
+A `Shape` says which corners a model has; `build` turns it into a `Case` with a seeded generator. Hypothesis draws (and shrinks) shapes only,
+so a failing case prints as one line that rebuilds it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+import reference
+from hypothesis import strategies as st
+
+from pkd.model import CHANCE, END, Episode, Known, PartiallyKnownMDP, UnknownReward
+
+XS = (None, 1, "two", (3,))  # values of four types, which no sort and no arithmetic can order
+YS = (("y", 0), "y1", 2, frozenset({3}))
+ACTIONS = (0, "b", ("c",))
+
+
+@attrs.frozen
+class Shape:
+    """The corners of a random model. Shares of states or branches are probabilities; `data` is "none", "few" or "many" (all N >= 50)."""
+
+    seed: int
+    horizon: int = 2
+    n_x: int = 3
+    n_y: int = 3
+    n_actions: int = 2
+    n_features: int = 2
+    chance: float = 0.0
+    end: float = 0.0
+    known: float = 0.0
+    settlement: bool = False
+    spread_start: bool = False
+    rewards: tuple[float, float] = (0.0, 1.0)
+    unknown_rewards: bool = False
+    declared: bool = False
+    shares: bool = False
+    extra_features: int | None = None
+    narrow: bool = False
+    hindsight: bool = False
+    data: str = "few"
+
+
+@attrs.frozen(eq=False)
+class Case:
+    """A random model with a law that fits it and counts that an optimistic plan can start from."""
+
+    shape: Shape
+    model: TableModel = attrs.field(repr=False)
+    law: dict[Any, dict[Any, float]] = attrs.field(repr=False)
+    counts: dict[Any, dict[Any, int]] = attrs.field(repr=False)
+    scale: float = attrs.field(repr=False)  # the largest possible return in absolute value, at least 1
+
+
+@attrs.define(eq=False)
+class TableModel(PartiallyKnownMDP):
+    """A partially known MDP that looks every answer up in a table."""
+
+    horizon: int
+    first: dict[tuple[Any, Any], float]
+    kinds: dict[tuple[Any, Any], Any]
+    main: dict[tuple[Any, Any, Any], list[tuple[float, Any, Any]]]
+    last: dict[tuple[Any, Any, Any], list[tuple[float, Any, Any]]]
+    pay: dict[tuple[Any, Any, Any], float | UnknownReward]
+    finals: dict[tuple[Any, Any], float]
+    supports: dict[Any, tuple[Any, ...]]
+    bounds: dict[Any, int]
+    weights: dict[Any, dict[Any, float]]
+    n_features: int | None
+    hindsight: bool
+    return_range: tuple[float, float] | None = None
+
+    def start(self) -> Any:
+        return next(iter(self.first)) if len(self.first) == 1 else self.first
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return self.kinds[x, y]
+
+    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return self.main[x, y, a]
+
+    def last_step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return self.last[x, y, a]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
+        return self.pay[x, y, a]
+
+    def final(self, x: Any, y: Any) -> float:
+        return self.finals[x, y]
+
+    def outcomes(self, z: Any) -> Sequence[Any]:
+        return self.supports[z]
+
+    def branching(self, z: Any) -> int:
+        return self.bounds[z]
+
+    def share(self, z: Any, y: Any) -> float | None:
+        return self.weights[z][y] if z in self.weights else None
+
+    def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
+        seen = self.visited(episode)
+        return seen + seen[:1] if self.hindsight else seen  # in hindsight the first pair counts twice
+
+
+def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
+    """Shapes with the given fields fixed; a field may also be fixed to a strategy."""
+    free: dict[str, st.SearchStrategy[Any]] = {
+        "seed": st.integers(0, 10**6),
+        "horizon": st.integers(1, 4),
+        "n_x": st.integers(1, len(XS)),
+        "n_y": st.integers(1, len(YS)),
+        "n_actions": st.integers(1, len(ACTIONS)),
+        "n_features": st.integers(1, 3),
+        "chance": st.sampled_from([0.0, 0.3, 0.6]),
+        "end": st.sampled_from([0.0, 0.2]),
+        "known": st.sampled_from([0.0, 0.4]),
+        "settlement": st.booleans(),
+        "spread_start": st.booleans(),
+        "rewards": st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0)]),
+        "unknown_rewards": st.booleans(),
+        "declared": st.booleans(),
+        "shares": st.booleans(),
+        "extra_features": st.sampled_from([None, 0, 5]),
+        "narrow": st.booleans(),
+        "hindsight": st.booleans(),
+        "data": st.sampled_from(["none", "few", "many"]),
+    }
+    given = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
+    return st.builds(Shape, **(free | given))
+
+
+def cases(**fixed: Any) -> st.SearchStrategy[Case]:
+    """Cases whose shape has the given fields fixed."""
+    return shapes(**fixed).map(build)
+
+
+def build(shape: Shape) -> Case:
+    """The case of a shape: the same one every time."""
+    rng = random.Random(shape.seed)
+    xs, ys = XS[: shape.n_x], YS[: shape.n_y]
+    supports = {f"z{i}": tuple(rng.sample(xs, rng.randint(1, len(xs)))) for i in range(shape.n_features)}
+    law = {z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()}
+    kinds = {(x, y): _kind(rng, shape, y == ys[-1]) for x in xs for y in ys}
+    places = [(x, y, a) for (x, y), kind in kinds.items() if kind is not END for a in ((None,) if kind is CHANCE else kind)]
+    main = {place: _moves(rng, shape, kinds, supports, place) for place in places}
+    last = {place: _moves(rng, shape, kinds, supports, place) for place in places} if shape.settlement else main
+
+    low, high = shape.rewards
+    pay: dict[tuple[Any, Any, Any], float | UnknownReward] = {place: rng.uniform(low, high) for place in places}
+    if shape.unknown_rewards:
+        learned = [UnknownReward(("pay", i), low - i, high + i) for i in range(2)]
+        law |= {r.feature: _distribution(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=True) for r in learned}
+        pay |= {place: rng.choice(learned) for place in places if rng.random() < 0.3}
+
+    model = TableModel(
+        horizon=shape.horizon,
+        first=_distribution(rng, list(kinds), holes=True) if shape.spread_start else {(xs[0], ys[0]): 1.0},
+        kinds=kinds,
+        main=main,
+        last=last,
+        pay=pay,
+        finals={place: rng.uniform(low, high) if rng.random() < 0.5 else 0.0 for place in kinds},
+        supports=supports,
+        bounds={z: sum(p > 0 for p in law[z].values()) if shape.narrow else len(supports[z]) for z in supports},
+        weights={z: {y: 0.9 * p for y, p in _distribution(rng, ys).items()} for z in list(supports)[:-1]} if shape.shares else {},
+        n_features=None if shape.extra_features is None else shape.n_features + shape.extra_features,
+        hindsight=shape.hindsight,
+    )
+    met, bounds = reference.reachable(model), reference.ranges(model)
+    ends = [bounds(*place) for place in met.states]
+    least, most = min(lo for lo, _ in ends), max(hi for _, hi in ends)
+    if shape.declared:
+        model.return_range = (least - 0.5, most + 0.25)
+    learned_laws = {z: supports.get(z, tuple(p)) for z, p in law.items() if z in met.features | met.reward_features}
+    counts = {} if shape.data == "none" else {z: _seen(rng, values, shape.data) for z, values in learned_laws.items()}
+    return Case(shape, model, law, counts, max(1.0, abs(least), abs(most)))
+
+
+def _kind(rng: random.Random, shape: Shape, last_y: bool) -> Any:
+    draw = rng.random()
+    if draw < shape.end:
+        return END
+    if draw < shape.end + shape.chance and not last_y:  # the last y has no CHANCE state, so that every chain of them has an exit
+        return CHANCE
+    return tuple(rng.sample(ACTIONS[: shape.n_actions], rng.randint(1, shape.n_actions)))
+
+
+def _moves(
+    rng: random.Random, shape: Shape, kinds: dict[tuple[Any, Any], Any], supports: dict[Any, tuple[Any, ...]], place: tuple[Any, Any, Any]
+) -> list[tuple[float, Any, Any]]:
+    """A distribution over y' with one feature each; sometimes a branch is split in two, and one of probability 0 leads nowhere."""
+    x, y, a = place
+    xs, ys = XS[: shape.n_x], YS[: shape.n_y]
+    moves: dict[Any, Any] = {}
+    for y_next in rng.sample(ys, rng.randint(1, min(3, len(ys)))):
+        if rng.random() < shape.known:
+            z: Any = Known(_distribution(rng, rng.sample(xs, rng.randint(1, len(xs))), holes=True))
+        else:
+            z = rng.choice(list(supports))
+        targets = supports[z] if isinstance(z, str) else [x_next for x_next, p in z.law if p > 0]
+        # CHANCE states may only move up the order (y, x): inside a layer there must be no cycle.
+        here = (ys.index(y), xs.index(x))
+        climbs = all(kinds[t, y_next] is not CHANCE or (ys.index(y_next), xs.index(t)) > here for t in targets)
+        moves.setdefault(y_next if a is not None or climbs else ys[-1], z)
+    branches = [(p, y_next, moves[y_next]) for y_next, p in _distribution(rng, list(moves)).items()]
+    if rng.random() < 0.3:
+        p, y_next, z = branches.pop()
+        branches += [(0.25 * p, y_next, z), (0.75 * p, y_next, z)]
+    if rng.random() < 0.3:
+        branches.insert(0, (0.0, "nowhere", "never"))
+    return branches
+
+
+def _distribution(rng: random.Random, values: Sequence[Any], holes: bool = False) -> dict[Any, float]:
+    """Random probabilities; with holes some are 0."""
+    weights = [0.0 if holes and rng.random() < 0.25 else rng.uniform(0.05, 1.0) for _ in values]
+    if not any(weights):
+        weights[0] = 1.0
+    return {value: weight / sum(weights) for value, weight in zip(values, weights, strict=True)}
+
+
+def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int]:
+    if data == "many":
+        return {value: rng.randint(0, 400) for value in values} | {rng.choice(values): rng.randint(50, 4000)}
+    return {value: rng.choice([1, 2, 30]) for value in values if rng.random() < 0.6}

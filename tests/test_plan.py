@@ -1,0 +1,260 @@
+"""Exact planning and evaluation (`pkd.plan`, `pkd.evaluate`, `pkd.flatten`) against definitions, other solvers and published numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import reference
+from hypothesis import assume, given, settings
+from numpy.typing import NDArray
+from quantecon.markov import DiscreteDP, backward_induction
+from scipy.optimize import linprog
+from strategies import Case, cases
+
+import pkd
+
+both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+
+
+def any_policy(case: Case) -> Callable[[int, Any, Any], Any]:
+    """One arbitrary deterministic policy of a case."""
+    rng = random.Random(case.shape.seed)
+    table = {place: rng.choice(reference.choices(case.model, *place[1:])) for place in reference.decisions(case.model)}
+    return lambda h, x, y: table[h, x, y]
+
+
+@both_engines
+@given(case=cases())
+def test_the_value_of_a_plan_is_the_optimum(large: bool, case: Case) -> None:
+    expected = reference.optimal(case.model, case.law).value
+    assert pkd.plan(pkd.compile(case.model, large=large), case.law).value == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+
+
+@both_engines
+@given(case=cases())
+def test_every_action_value_of_a_plan_is_exact(large: bool, case: Case) -> None:
+    expected = reference.optimal(case.model, case.law)
+    plan = pkd.plan(pkd.compile(case.model, large=large), case.law)
+    for h, x, y in reference.decisions(case.model):
+        values = {a: expected.action(h, x, y, a) for a in case.model.actions(x, y)}
+        assert plan.values(h, x, y) == pytest.approx(values, rel=0, abs=1e-10 * case.scale)
+
+
+@both_engines
+@given(case=cases())
+def test_the_planned_action_attains_the_maximum(large: bool, case: Case) -> None:
+    expected = reference.optimal(case.model, case.law)
+    plan = pkd.plan(pkd.compile(case.model, large=large), case.law)
+    for h, x, y in reference.decisions(case.model):
+        assert expected.action(h, x, y, plan.action(h, x, y)) == pytest.approx(expected.state(h, x, y), rel=0, abs=1e-10 * case.scale)
+
+
+@given(case=cases(horizon=2, n_x=2, n_y=2))
+def test_no_deterministic_policy_is_better_than_the_plan(case: Case) -> None:
+    assume(math.prod(len(case.model.actions(x, y)) for _, x, y in reference.decisions(case.model)) <= 256)
+    assert pkd.plan(case.model, case.law).value == pytest.approx(reference.brute_force(case.model, case.law), rel=0, abs=1e-10 * case.scale)
+
+
+@both_engines
+@given(case=cases())
+def test_evaluate_agrees_with_the_recursion(large: bool, case: Case) -> None:
+    policy = any_policy(case)
+    expected = reference.evaluation(case.model, case.law, policy).value
+    assert pkd.evaluate(pkd.compile(case.model, large=large), case.law, policy) == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+
+
+@given(case=cases(horizon=2))
+def test_evaluate_is_the_sum_over_all_trajectories(case: Case) -> None:
+    policy = any_policy(case)
+    expected = reference.expected_return(case.model, case.law, policy)
+    assert pkd.evaluate(case.model, case.law, policy) == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+
+
+@both_engines
+@given(case=cases())
+def test_a_plan_followed_as_a_policy_returns_its_value(large: bool, case: Case) -> None:
+    plan = pkd.plan(pkd.compile(case.model, large=large), case.law)
+    followed = reference.evaluation(case.model, case.law, plan.action).value
+    assert followed == pytest.approx(plan.value, rel=0, abs=1e-10 * case.scale)
+    assert pkd.evaluate(case.model, case.law, plan) == pytest.approx(plan.value, rel=0, abs=1e-10 * case.scale)
+
+
+@given(case=cases())
+def test_a_law_may_be_a_function(case: Case) -> None:
+    assert pkd.plan(case.model, case.law.__getitem__).value == pkd.plan(case.model, case.law).value
+
+
+@settings(max_examples=20)
+@given(case=cases(unknown_rewards=False))
+def test_a_flattened_model_has_the_same_optimum(case: Case) -> None:
+    flat = pkd.flatten(case.model, case.law)
+    expected = reference.optimal(case.model, case.law).value
+    assert reference.optimal(flat.model(), flat.law()).value == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+
+
+class Walk(pkd.PartiallyKnownMDP):
+    """One sure path of named places, to see when what is paid: y is the place, x is None."""
+
+    def __init__(self, horizon: int, kinds: dict[str, Any], moves: dict[str, str], last: dict[str, str], pay: dict[str, float]) -> None:
+        self.horizon, self.kinds, self.moves, self.last, self.pay = horizon, kinds, moves, last, pay
+
+    def start(self) -> Any:
+        return None, "start"
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return self.kinds.get(y, ["go"])
+
+    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return [(1.0, self.moves[y], pkd.sure(None))]
+
+    def last_step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return [(1.0, self.last.get(y, self.moves.get(y)), pkd.sure(None))]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return self.pay.get(y, 0.0)
+
+    def final(self, x: Any, y: Any) -> float:
+        return self.pay.get(f"final {y}", 0.0)
+
+
+def test_an_intermediate_state_takes_no_time() -> None:
+    walk = Walk(2, {"between": pkd.CHANCE}, {"start": "between", "between": "start"}, {}, {"start": 1.0, "between": 10.0})
+    assert pkd.plan(walk, {}).value == 1 + 10 + 1 + 10
+
+
+def test_the_settlement_moves_by_last_step() -> None:
+    walk = Walk(2, {"late": pkd.CHANCE}, {"start": "start", "late": "never"}, {"start": "late", "late": "stop"}, {"late": 5.0, "final stop": 2.0})
+    assert pkd.plan(walk, {}).value == 5 + 2
+
+
+def test_a_chance_state_before_the_last_action_moves_by_step() -> None:
+    walk = Walk(1, {"start": pkd.CHANCE}, {"start": "choice", "choice": "stop"}, {"start": "never"}, {"choice": 3.0})
+    assert pkd.plan(walk, {}).value == 3
+
+
+def test_end_stops_the_episode_and_pays_final_once() -> None:
+    walk = Walk(9, {"over": pkd.END}, {"start": "over"}, {}, {"start": 1.0, "over": 100.0, "final over": 7.0, "final start": 50.0})
+    assert pkd.plan(walk, {}).value == 1 + 7
+
+
+def test_an_episode_may_be_over_before_it_begins() -> None:
+    assert pkd.plan(Walk(3, {"start": pkd.END}, {}, {}, {"final start": -4.0}), {}).value == -4
+
+
+def test_ties_go_to_the_first_action() -> None:
+    order = ["late", "early", "middle"]
+    walk = Walk(2, {"start": order}, {"start": "start"}, {}, {"start": 1.0})
+    plan = pkd.plan(walk, {})
+    assert [plan.action(h, None, "start") for h in (1, 2)] == ["late", "late"]
+
+
+class Gambler(pkd.NoiseMDP):
+    """Stake part of the capital on a coin until it is 0 or 100."""
+
+    def __init__(self, capital: int, tosses: int) -> None:
+        self.capital, self.horizon = capital, tosses
+
+    def initial(self) -> int:
+        return self.capital
+
+    def choices(self, s: int) -> Any:
+        return range(1, min(s, 100 - s) + 1) if 0 < s < 100 else pkd.END
+
+    def noise(self, s: int, a: int) -> str:
+        return "coin"
+
+    def outcomes(self, z: Any) -> tuple[int, int]:
+        return (-1, 1)
+
+    def land(self, s: int, a: int, w: int) -> tuple[float, int]:
+        return 0.0, s + w * a
+
+    def ending(self, s: int) -> float:
+        return float(s == 100)
+
+
+@pytest.mark.parametrize(("capital", "chance"), [(25, 0.16), (50, 0.4), (75, 0.64)])
+@both_engines
+def test_the_gambler_of_sutton_and_barto(large: bool, capital: int, chance: float) -> None:
+    """Bold play is optimal and needs two tosses from these capitals, so three tosses already give the unlimited optimum."""
+    model = pkd.compile(Gambler(capital, tosses=3), large=large)
+    assert pkd.plan(model, {"coin": {1: 0.4, -1: 0.6}}).value == pytest.approx(chance, abs=1e-12)
+
+
+def random_table(seed: int, states: int, actions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """P (S, A, S) with some zeros, and r (S, A) of both signs."""
+    rng = np.random.default_rng(seed)
+    weights = rng.random((states, actions, states)) * (rng.random((states, actions, states)) < 0.6) + 1e-3 * np.eye(states)[:, None, :]
+    return weights / weights.sum(axis=2, keepdims=True), rng.normal(size=(states, actions))
+
+
+def tabular_plan(problem: pkd.TabularMDP) -> pkd.Plan:
+    return pkd.plan(problem.model(), problem.law())
+
+
+@pytest.mark.parametrize(("states", "actions", "horizon"), [(1, 1, 1), (4, 3, 6), (9, 2, 12)])
+def test_a_table_equals_a_dynamic_program_over_arrays(states: int, actions: int, horizon: int) -> None:
+    p, r = random_table(states, states, actions)
+    v = np.zeros(states)
+    for _ in range(horizon):
+        v = (r + p @ v).max(axis=1)
+    start = np.arange(1.0, states + 1) / np.arange(1, states + 1).sum()
+    assert tabular_plan(pkd.TabularMDP(p, r, horizon, start=start)).value == pytest.approx(start @ v, abs=1e-10)
+
+
+def test_a_table_equals_quantecons_backward_induction() -> None:
+    p, r = random_table(7, states=6, actions=3)
+    horizon = 8
+    with pytest.warns(UserWarning):  # QuantEcon says that beta = 1 has no infinite-horizon solution, which is not asked for
+        ddp = DiscreteDP(r, p, 1.0)
+    v, sigma = backward_induction(ddp, horizon)
+    for s in range(6):
+        problem = pkd.TabularMDP(p, r, horizon, start=s)
+        plan = tabular_plan(problem)
+        assert plan.value == pytest.approx(v[0][s], abs=1e-10)
+        [(_, x, y)] = reference.starts(problem.model())
+        assert plan.action(1, x, y) == sigma[0][s]
+
+
+def test_a_table_equals_a_linear_program() -> None:
+    """min sum_h,s V_h(s) with V_h(s) >= r(s,a) + P(s,a) V_{h+1} for all (h, s, a) and V_{H+1} = 0."""
+    states, actions, horizon = 4, 3, 5
+    p, r = random_table(11, states, actions)
+    rows, right = [], []
+    for h in range(horizon):
+        for s in range(states):
+            for a in range(actions):
+                row = np.zeros((horizon + 1, states))
+                row[h, s] -= 1.0
+                row[h + 1] += p[s, a]
+                rows.append(row[:horizon].ravel())
+                right.append(-r[s, a])
+    solution = linprog(np.ones(horizon * states), A_ub=np.array(rows), b_ub=right, bounds=(None, None), method="highs")
+    for s in range(states):
+        assert tabular_plan(pkd.TabularMDP(p, r, horizon, start=s)).value == pytest.approx(solution.x[s], abs=1e-7)
+
+
+def test_river_swim() -> None:
+    """Osband's RiverSwim with 6 states: left is sure, right fights the current; .005 at the near end, 1 at the far end."""
+    p, r = np.zeros((6, 2, 6)), np.zeros((6, 2))
+    r[0, 0], r[5, 1] = 0.005, 1.0
+    for s in range(6):
+        p[s, 0, max(s - 1, 0)] = 1.0
+        p[s, 1, min(s + 1, 5)] += 0.35
+        p[s, 1, s] += 0.6
+        p[s, 1, max(s - 1, 0)] += 0.05
+    p[0, 1] = [0.4, 0.6, 0, 0, 0, 0]
+    p[5, 1] = [0, 0, 0, 0, 0.4, 0.6]
+    assert tabular_plan(pkd.TabularMDP(p, r, 20)).value == pytest.approx(3.3972639592, abs=1e-9)
+
+
+@pytest.mark.parametrize(("horizon", "chance"), [(20, 0.199132700835), (100, 0.744190287829)])
+def test_frozen_lake_from_gymnasium(horizon: int, chance: float) -> None:
+    env = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True)
+    assert tabular_plan(pkd.TabularMDP.from_gymnasium(env, horizon)).value == pytest.approx(chance, abs=1e-10)
