@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -164,51 +164,70 @@ class Compiled:
 
     # -- the possible returns ------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _possible(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+    def _ranges(self, rooms: int) -> tuple[np.ndarray, ...]:
+        """[lo, hi] of the last `rooms` layers that were computed and of the settlement, and the cap and width of every pair and layer."""
         rewards = self.graph.rewards
         low, high = np.array([r.low for r in rewards], float), np.array([r.high for r in rewards], float)
-        hi, lo, hi_settled, lo_settled = self.layers(2), self.layers(2), self.settlement(), self.settlement()
+        hi, lo, hi_settled, lo_settled = self.layers(rooms), self.layers(rooms), self.settlement(), self.settlement()
         cap, width = np.zeros((2, self.horizon + 1, len(self.pairs)))
         flat.ranges(self.program, low, high, hi, lo, hi_settled, lo_settled, cap, width)
-        starts = self.program.start_node
-        return cap, width, float(lo[0, starts].min()), float(hi[0, starts].max())
+        return lo, hi, lo_settled, hi_settled, cap, width
 
-    @property
+    @cached_property
     def caps(self) -> tuple[np.ndarray, np.ndarray]:
         """max hi and max hi - min lo of each pair in each layer, (H + 1, pairs)."""
-        return self._possible[:2]
+        *_, cap, width = self._ranges(2)
+        return cap, width
 
-    @property
+    @cached_property
     def possible_return(self) -> tuple[float, float]:
         """The smallest and largest return of an episode."""
-        return self._possible[2:]
+        lo, hi, *_ = self._ranges(2)
+        starts = self.program.start_node
+        return float(lo[0, starts].min()), float(hi[0, starts].max())
 
     def _check_declared(self) -> None:
-        """A declared range that possible returns exceed, or shares above 1, would break optimism silently."""
+        """A declared range that a return to go can leave, or shares above 1, would break optimism silently."""
         findings = []
-        declared = self.model.return_range
-        if declared is not None:
-            low, high = self.possible_return
-            if low < declared[0] - 1e-9 or high > declared[1] + 1e-9:
-                findings.append(f"return_range is {declared!r}, but an episode can return from {low:g} to {high:g}")
+        if self.model.return_range is not None:
+            findings.extend(self._range_findings(*map(float, self.model.return_range)))
         totals: dict[int, dict[int, float]] = {}
         for i, (_, row, y) in enumerate(self.pairs):
             if row >= 0:
                 totals.setdefault(row, {})[y] = self._shares[i]
         for row, by_y in totals.items():
             if not all(weight > 0 for weight in by_y.values()) or math.fsum(by_y.values()) > 1 + 1e-9:
-                findings.append(f"share({self.graph.features[row]!r}, y) sums to {math.fsum(by_y.values()):g} over y; expected at most 1, each > 0")
+                z, total = self.graph.features[row], math.fsum(by_y.values())
+                findings.append(f"share({z!r}, y) sums to {total:g} over y; expected at most 1, each > 0")
         if findings:
             raise ModelError(findings)
+
+    def _range_findings(self, low: float, high: float) -> Iterator[str]:
+        lo, hi, lo_settled, hi_settled, *_ = self._ranges(self.horizon)
+        slack = 1e-9 * max(1.0, abs(low), abs(high))
+        for t in range(self.horizon + 1):
+            side, bottom, top = (
+                (self.graph.layers, lo[t], hi[t]) if t < self.horizon else (self.graph.settled, lo_settled, hi_settled)
+            )
+            for node in np.flatnonzero((bottom < low - slack) | (top > high + slack)):
+                if t == self.horizon or self.graph.holds(t, int(node)):
+                    x, y = side.states[node]
+                    where = f"at step {t + 1}" if t < self.horizon else "after the last action"
+                    possible = f"the return to go from (x={x!r}, y={y!r}) {where} can be {bottom[node]:g} to {top[node]:g}"
+                    yield f"return_range is ({low:g}, {high:g}), but {possible}"
+                    return
 
     # -- counts --------------------------------------------------------------------------------------------------------------------
 
     def counted(self, counts: Mapping[Any, Mapping[Any, float]]) -> flat.Tally:
-        """A tally of given counts {z: {x': n}}; every count of something the model calls impossible is a finding."""
+        """A tally of given counts {z: {x': n}}, of an unknown reward {w: {value: n}}; every count of something the model calls impossible is a finding."""
         tally = self.tally()
         findings = []
+        rewards = {reward.feature: w for w, reward in enumerate(self.graph.rewards)}
         for z, row in counts.items():
+            if z in rewards:
+                self._add_rewards(tally, rewards[z], row)
+                continue
             if z not in self._feature_index:
                 findings.append(f"counts have the feature {z!r}, which cannot occur in the model")
                 continue
@@ -224,6 +243,12 @@ class Compiled:
         if findings:
             raise ModelError(findings)
         return tally
+
+    @staticmethod
+    def _add_rewards(tally: flat.Tally, w: int, row: Mapping[Any, float]) -> None:
+        for value, number in row.items():
+            shifted = value - tally.reward_low[w]
+            tally.reward_sums[:, w] += np.array([number, number * shifted, number * shifted * shifted])
 
     def count(self, tally: flat.Tally, samples: Iterable[tuple[Any, Any]]) -> bool:
         """Adds (z, x') samples to a tally; returns whether a plan became due."""

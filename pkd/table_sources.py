@@ -5,9 +5,9 @@ Both readers return the keyword arguments of `TabularMDP`, which validates them.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,9 +45,9 @@ def read_gymnasium(env: gymnasium.Env[Any, Any] | str, horizon: int | None, opti
     return {"transitions": transitions, "rewards": rewards, "horizon": horizon, "start": start}
 
 
-def read_npz(path: str | os.PathLike[str], horizon: int | None) -> dict[str, Any]:
+def read_npz(path: str | Path, horizon: int | None) -> dict[str, Any]:
     """Arrays P and r with horizon, start and names where present; a horizon given here goes before the file's."""
-    expected = f"{os.fspath(path)}: expected an .npz file with arrays P (S, A, S), r (S, A) and horizon"
+    expected = f"{path}: expected an .npz file with arrays P (S, A, S), r (S, A) and horizon"
     try:
         # A pickled array could run code of its own, so it is refused.
         with np.load(path, allow_pickle=False) as data:

@@ -7,8 +7,6 @@ holds P.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkd.model import Branch, ModelError, PartiallyKnownMDP
+from pkd.storage import write_npz
 from pkd.table_sources import read_gymnasium, read_npz
 
 if TYPE_CHECKING:
@@ -121,21 +120,23 @@ class TabularMDP:
         return cls(**read_gymnasium(env, horizon, options))
 
     @classmethod
-    def from_npz(cls, path: str | os.PathLike[str], horizon: int | None = None) -> TabularMDP:
+    def from_npz(cls, path: str | Path, horizon: int | None = None) -> TabularMDP:
         """Reads what `save_npz` writes: P (S, A, S), r (S, A), and horizon, start, state_names, action_names where present."""
         return cls(**read_npz(path, horizon))
 
-    def save_npz(self, path: str | os.PathLike[str]) -> None:
+    def save_npz(self, path: str | Path) -> None:
         """Writes the problem to an .npz file, whole or not at all."""
-        arrays: dict[str, Any] = {"P": self.transitions, "r": self.rewards, "horizon": self.horizon, "start": self.start}
+        arrays: dict[str, NDArray[Any]] = {
+            "P": self.transitions,
+            "r": self.rewards,
+            "horizon": np.array(self.horizon),
+            "start": np.array(self.start),
+        }
         if self.state_names is not None:
             arrays["state_names"] = np.array(self.state_names)
         if self.action_names is not None:
             arrays["action_names"] = np.array(self.action_names)
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        Path(file.name).replace(target)
+        write_npz(path, arrays, {"kind": "TabularMDP"})
 
 
 class _TabularModel(PartiallyKnownMDP):

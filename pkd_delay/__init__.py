@@ -1,0 +1,60 @@
+"""pkd_delay: planning and learning when states are shown late, as an adapter of `pkd`.
+
+`DelayedMDP` is a tabular MDP with random delays; `KnownDelay` and `UnknownDelay` turn any partially known MDP into its delayed version, which
+is a partially known MDP again. So MVP-Delayed is the core's generic algorithm on these models, and nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pkd_delay.inter_arrival import InterArrival as InterArrival
+    from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.planning import learn as learn
+    from pkd_delay.planning import optimistic_plan as optimistic_plan
+    from pkd_delay.planning import plan as plan
+    from pkd_delay.policy import DelayedPlan as DelayedPlan
+    from pkd_delay.policy import SavedPolicy as SavedPolicy
+    from pkd_delay.process import Delayed as Delayed
+    from pkd_delay.process import DelayedMDP as DelayedMDP
+    from pkd_delay.record import Episode as Episode
+    from pkd_delay.simulator import Simulator as Simulator
+    from pkd_delay.simulator import View as View
+    from pkd_delay.simulator import simulate as simulate
+    from pkd_delay.unknown import UnknownDelay as UnknownDelay
+
+# Imported when first used: Gymnasium is an extra, and the command line asks only for names.
+_HOME_OF = {
+    "Delayed": "process",
+    "DelayedMDP": "process",
+    "DelayedPlan": "policy",
+    "DelayLaw": "law",
+    "Episode": "record",
+    "InterArrival": "inter_arrival",
+    "KnownDelay": "known",
+    "SavedPolicy": "policy",
+    "Simulator": "simulator",
+    "UnknownDelay": "unknown",
+    "View": "simulator",
+    "learn": "planning",
+    "optimistic_plan": "planning",
+    "plan": "planning",
+    "simulate": "simulator",
+}
+
+__all__ = [*sorted(_HOME_OF)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'pkd_delay' has no attribute {name!r}")
+    value = getattr(import_module(f"pkd_delay.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

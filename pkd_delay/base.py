@@ -6,6 +6,7 @@ say what is done instead of an action that is not on offer. One walk over the ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ class BaseFacts:
     """What the walk found."""
 
     actions: tuple[Any, ...]  # what the agent may choose, whatever it has not seen
-    decisions: tuple[State, ...]  # every reachable decision state
+    decisions: Mapping[State, tuple[int, float]]  # each decision state: the first step at which it can occur, and the first from 2 on
     n_y: int  # distinct reachable y
     n_features: int  # distinct unknown features
     tabular: bool  # one y, no CHANCE, no END, no final pay: the paper's own case
@@ -35,17 +36,17 @@ def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
     """Walks the base from its start; raises ModelError where an action that the agent may queue cannot be done."""
     walk = _Walk(base)
     walk.run()
-    decisions = tuple(state for state, kind in walk.kinds.items() if kind is not CHANCE and kind is not END)
+    decisions = {state: (first, walk.again.get(state, math.inf)) for state, first in walk.first.items()}
     if not decisions:
         raise ModelError(f"{type(base).__name__} has no decision state, so there is nothing to delay; expected at least one")
     offers = {state: tuple(walk.kinds[state]) for state in decisions}
-    only_decisions = len(decisions) == len(walk.kinds) and not any(base.final(*state) for state in decisions)
+    plain = all(kind is not CHANCE and kind is not END and not base.final(*state) for state, kind in walk.kinds.items())
     return BaseFacts(
         actions=_common_actions(base, offers, instead),
         decisions=decisions,
         n_y=len({y for _, y in walk.kinds}),
         n_features=len(walk.features),
-        tabular=only_decisions and len({y for _, y in decisions}) == 1,
+        tabular=plain and len({y for _, y in walk.kinds}) == 1,
         unit_rewards=walk.lowest >= 0.0 and walk.highest <= 1.0,
     )
 
@@ -78,6 +79,8 @@ class _Walk:
     def __init__(self, base: PartiallyKnownMDP) -> None:
         self.base = base
         self.kinds: dict[State, Any] = {}  # what actions(x, y) said
+        self.first: dict[State, int] = {}  # decision states and the first step at which they can occur
+        self.again: dict[State, int] = {}  # the same from step 2 on
         self.features: dict[Any, None] = {}
         self.lowest, self.highest = float("inf"), float("-inf")
         self._after: dict[tuple[bool, State], dict[State, None]] = {}
@@ -85,13 +88,22 @@ class _Walk:
     def run(self) -> None:
         start = self.base.start()
         states = [state for state, p in start.items() if p > 0] if isinstance(start, Mapping) else [start]
-        layer = self._closure(dict.fromkeys(states), settling=False)
-        for _ in range(1, self.base.horizon):
-            following = self._closure(self._move(layer, settling=False), settling=False)
+        layer = self._layer(1, dict.fromkeys(states))
+        for step in range(2, self.base.horizon + 1):
+            following = self._layer(step, self._move(layer, settling=False))
             if following.keys() == layer.keys():  # then every later layer is this one too
                 break
             layer = following
         self._closure(self._move(layer, settling=True), settling=True)
+
+    def _layer(self, step: int, arriving: dict[State, None]) -> dict[State, None]:
+        layer = self._closure(arriving, settling=False)
+        for state in layer:
+            if self._decides(state):
+                self.first.setdefault(state, step)
+                if step > 1:
+                    self.again.setdefault(state, step)
+        return layer
 
     def _closure(self, layer: dict[State, None], *, settling: bool) -> dict[State, None]:
         """The states of one layer: those given and those that chance moves lead to."""
@@ -108,7 +120,7 @@ class _Walk:
         """Where the decision states of a layer lead."""
         following: dict[State, None] = {}
         for state in layer:
-            if self._kind(state) is not CHANCE and self._kind(state) is not END:
+            if self._decides(state):
                 following.update(self._successors(state, settling=settling))
         return following
 
@@ -116,6 +128,9 @@ class _Walk:
         if state not in self.kinds:
             self.kinds[state] = self.base.actions(*state)
         return self.kinds[state]
+
+    def _decides(self, state: State) -> bool:
+        return self._kind(state) is not CHANCE and self._kind(state) is not END
 
     def _successors(self, state: State, *, settling: bool) -> dict[State, None]:
         if (settling, state) not in self._after:

@@ -1,14 +1,15 @@
 """The hard instances of Theorem 3: a tree whose every (leaf, action) hides a code, behind a constant delay.
 
-A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b) the action b leads to success, which pays 1
-in every step from then on, any other to failure. The first (i, b) is drawn from P(theta) and is not shown in time, so the agent must
-commit to a code word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf, action) is estimating
-l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
+A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b) the action b leads to success, which
+pays 1 in every step from then on, any other to failure. The first (i, b) is drawn from P(theta) and is not shown in time, so the agent
+must commit to a code word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf, action) is
+estimating l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil, log, sqrt
 
 import attrs
@@ -81,12 +82,14 @@ class HardInstance:
         (_, actions, size), nodes = self.codes.shape, sum(self.levels)
         success, failure = nodes + 2 * size, nodes + 2 * size + 1
         transitions = np.zeros((failure + 1, actions, failure + 1))
-        for level, first in enumerate(np.cumsum([0, *self.levels[:-2]])[: len(self.levels) - 1]):
-            for node in range(self.levels[level]):
-                children = range(node * actions, min((node + 1) * actions, self.levels[level + 1]))
+        first = 0
+        for width, below in pairwise(self.levels):
+            for node in range(width):
+                children = range(node * actions, min((node + 1) * actions, below))
                 for a in range(actions):
                     child = children[a % len(children)]  # a node with fewer children than actions reaches some of them twice
-                    transitions[first + node, a, first + self.levels[level] + child] = 1.0
+                    transitions[first + node, a, first + width + child] = 1.0
+            first += width
         entry = np.stack([1 - self.codes, 1 + self.codes], axis=3) / (2 * size)
         transitions[nodes - self.levels[-1] : nodes, :, nodes:success] = entry.reshape(self.levels[-1], actions, 2 * size)
         for i, b in np.ndindex(size, 2):
@@ -112,17 +115,17 @@ class HardInstance:
             return [f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = ({leaves}, 2 or more, 1 or more)"]
         actions, size = self.codes.shape[1:]
         findings = []
-        for upper, lower in zip(self.levels, self.levels[1:], strict=False):
-            if not upper <= lower <= upper * actions:
-                findings.append(f"levels {self.levels}: {upper} nodes with {actions} actions cannot have {lower} children in all")
+        for width, below in pairwise(self.levels):
+            if width != ceil(below / actions):
+                findings.append(
+                    f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents with {actions} actions, not {width}"
+                )
         if self.levels[0] != 1:
             findings.append(f"levels {self.levels} start with {self.levels[0]} nodes; a tree has one root")
         if not (np.abs(self.codes) <= 1).all():
             findings.append(f"codes reach {np.abs(self.codes).max():g} in size; expected every theta in [-1, 1]")
-        if self.horizon < len(self.levels) + size + 1:
-            findings.append(
-                f"horizon is {self.horizon}; {len(self.levels)} levels and {size} code steps need {len(self.levels) + size + 1}"
-            )
+        if self.horizon < (needed := len(self.levels) + size + 1):
+            findings.append(f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one that pays need {needed}")
         if self.delay < size:
             findings.append(f"delay is {self.delay}; a delay below the code size {size} would show the code before it is played")
         return findings

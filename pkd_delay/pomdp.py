@@ -138,7 +138,7 @@ def unobservable_pomdp(mdp: pkd.TabularMDP) -> POMDP:
     def moves(s: int, a: int) -> Iterator[tuple[int, float]]:
         return ((s_next, float(p)) for s_next, p in enumerate(mdp.transitions[s, a]) if p > 0)
 
-    start = {s: float(p) for s, p in enumerate(mdp.start_distribution) if p > 0}
+    start: Belief = {s: float(p) for s, p in enumerate(mdp.start_distribution) if p > 0}
     return _explore(mdp, start, moves, current=lambda s: s, observe=lambda s: "nothing")
 
 

@@ -1,10 +1,10 @@
 """The best polynomial for |x| on [-1, 1], and the two priors that it makes indistinguishable.
 
-This is the lemma "absolute approximating measure" (Lemma 1 of Cai and Low, 2011) made explicit. |x| and its best polynomial of even degree
-k are even, so with t = x^2 the question is the best polynomial of degree k/2 for sqrt(t) on [0, 1]. Its error takes its largest size delta_k
-with alternating signs at k/2 + 2 points, 0 and 1 among them. Those points carry two symmetric probability measures whose moments agree up
-to order k and whose first absolute moments lie 2 delta_k apart. All numbers are decimals of many digits: weights and moments cancel
-too much for floats.
+This is the lemma "absolute approximating measure" (Lemma 1 of Cai and Low, 2011) made explicit. |x| and its best polynomial of even
+degree k are even, so with t = x^2 the question is the best polynomial of degree k/2 for sqrt(t) on [0, 1]. Its error takes its largest
+size delta_k with alternating signs at k/2 + 2 points, 0 and 1 among them. Those points carry two symmetric probability measures whose
+moments agree up to order k and whose first absolute moments lie 2 delta_k apart. All numbers are decimals of many digits: weights and
+moments cancel too much for floats.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
+from functools import cache
 from itertools import pairwise
 
 import attrs
@@ -71,6 +72,7 @@ class Prior:
             return sum((p * function(point) for point, p in self.points()), Decimal(0))
 
 
+@cache
 def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
     """Remez's exchange: level the error on the nodes, move the nodes to the peaks of the error, until nothing moves.
 
@@ -97,6 +99,7 @@ def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
         return BestApproximation(degree, +error, tuple(+x for x in nodes), tuple(+c for c in coefficients))
 
 
+@cache
 def moment_matching_priors(degree: int, digits: int = 60) -> tuple[Prior, Prior]:
     """nu_1 and nu_2: equal moments 0..k, first absolute moments 2 delta_k apart; 0 is an atom of nu_1.
 
@@ -113,9 +116,9 @@ def moment_matching_priors(degree: int, digits: int = 60) -> tuple[Prior, Prior]
         scale = 2 / sum((abs(w) for w in signed), Decimal(0))
         sizes = [abs(w) * scale for w in signed]
         context.prec = digits
-        rounded = [(+x, +w) for x, w in zip(nodes, sizes, strict=True)]
-    first, second = rounded[0::2], rounded[1::2]  # nodes alternate in sign, starting with 0
-    return Prior(*zip(*first, strict=True), digits), Prior(*zip(*second, strict=True), digits)
+        atoms, weights = tuple(+x for x in nodes), tuple(+w for w in sizes)
+    # The signs alternate from node to node, so every second node belongs to the same prior.
+    return Prior(atoms[0::2], weights[0::2], digits), Prior(atoms[1::2], weights[1::2], digits)
 
 
 def _check_degree(degree: int) -> None:

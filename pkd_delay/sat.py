@@ -1,10 +1,10 @@
 """Why planning under delay is hard: a formula in conjunctive normal form as an MDP that nobody can watch.
 
 The paper restates Theorem 6 of Burago, de Rougemont and Slissenko (1996): the optimum of an unobservable MDP is NP-hard to approximate
-even when all transitions are known. The construction here shows it. Nature secretly picks a clause; the agent sets the variables one by one;
-a literal that holds saves the clause. Blind, the agent can only commit to an assignment, so the optimum is the largest fraction of
-clauses that one assignment satisfies: 1 exactly when the formula is satisfiable. R rounds, each with a fresh clause, must all be
-won: the optimum is that fraction to the power R, which opens the gap. Blind means a constant delay of H - 1 or more.
+even when all transitions are known. The construction here shows it. Nature secretly picks a clause; the agent sets the variables one by
+one; a literal that holds saves the clause. Blind, the agent can only commit to an assignment, so the optimum is the largest fraction of
+clauses that one assignment satisfies: 1 exactly when the formula is satisfiable. R rounds, each with a fresh clause, must all be won:
+the optimum is that fraction to the power R, which opens the gap. Blind means a constant delay of H - 1 or more.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ __all__ = ["Formula", "assignments_of", "blind_mdp", "delayed", "played_by", "ro
 Assignment = tuple[bool, ...]
 
 
+def _clauses(clauses: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(clause) for clause in clauses)
+
+
 @attrs.frozen
 class Formula:
     """A conjunction of clauses; a clause is a disjunction of literals, written as in DIMACS: 3 is x_3, -3 is not x_3."""
 
-    clauses: tuple[tuple[int, ...], ...] = attrs.field(converter=lambda clauses: tuple(tuple(clause) for clause in clauses))
+    clauses: tuple[tuple[int, ...], ...] = attrs.field(converter=_clauses)
     n_variables: int = attrs.field()
 
     @n_variables.default
@@ -75,8 +79,8 @@ class Formula:
 def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     """The MDP of a formula: 1 + R n (m + 1) + 1 states, 2 actions, H = 1 + R n, return 0 or 1.
 
-    The first action does nothing but hide the choice of a clause, because a delayed MDP shows its first state. Then state (r, i, j) waits for
-    x_i in round r with clause j still open, (r, i, safe) with the clause already satisfied; an open clause without variables left is lost.
+    The first action does nothing but hide the choice of a clause, because a delayed MDP shows its first state. Then state (r, i, j) waits
+    for x_i in round r with clause j still open, (r, i, safe) with the clause already satisfied; a clause still open after x_n is lost.
     """
     if rounds < 1:
         raise pkd.ModelError(f"rounds is {rounds}; expected 1 or more")

@@ -6,6 +6,7 @@ inter-arrival times are shown when an episode is over; from them come samples of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +79,12 @@ class UnknownDelay(Augmented):
         super().__init__(base, survey(base, instead), longest, max_delay, instead, n_features)
         whole: Callable[[Any, Any, Any], Any] = (lambda x, y, a: a) if self.facts.n_y == 1 else (lambda x, y, a: (y, a))
         self.delay_feature = delay_feature or whole
+        self._steps: dict[tuple[Any, Any], tuple[float, float]] = {}  # (x, given) -> first step of such a state, and first from 2 on
+        for (x, y), steps in self.facts.decisions.items():
+            for a in base.actions(x, y):
+                key = (x, self.delay_feature(x, y, a))
+                first, again = self._steps.get(key, (math.inf, math.inf))
+                self._steps[key] = (min(first, steps[0]), min(again, steps[1]))
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue, int]:
         return x[0], y.y, y.queue, x[1]
@@ -128,14 +135,18 @@ class UnknownDelay(Augmented):
             yield from self.arrivals(move.x, self.delay_feature(move.x, move.y, move.action), delta)
 
     def arrivals(self, x: Any, given: Any, delta: int) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
-        """The arrivals that one Delta decides; those that clipping by max_delay makes impossible are left out."""
+        """The arrivals that one Delta decides, as far as they can occur in the model: clips and the end of the episode force the others."""
         if not -1 <= delta <= self.longest:
             raise ModelError(f"an inter-arrival time is {delta!r}; expected -1 to longest={self.longest}")
         if self.max_delay == 0 or self.longest == 0:
             return  # then no state is ever late
-        yield Arrival(x, given, 0, True), (x, TRAN if delta <= 0 else 1)
+        first, again = self._steps[x, given]
+        if first < self.horizon:
+            yield Arrival(x, given, 0, True), (x, TRAN if delta <= 0 else 1)
         for waited in range(-1, min(delta + 1, self.longest, self.max_delay)):
-            if waited != 0 or self.max_delay > 1:  # at waited = 0 a queue of length 1 is full already
+            # A queue that is not empty without any waiting needs an earlier state that was late.
+            least, earliest = (waited, first) if waited > 0 else (waited + 1, again)
+            if least < self.max_delay and earliest + least < self.horizon:
                 yield Arrival(x, given, waited, False), (x, TRAN if delta == waited else waited + 1)
 
     def x_label(self, x: Any) -> str:

@@ -33,7 +33,7 @@ class Admission(pkd.PartiallyKnownMDP):
     horizon: int = whole(50, at_least=1)
     servers: int = whole(10, at_least=1)
     free: float = probability(0.06)
-    payments: tuple[float, ...] = checked((1, 2, 4, 8), "at least one payment, all different", lambda v: 0 < len(set(v)) == len(v), tuple)
+    payments: tuple[float, ...] = checked((1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple)
     same_step: bool = checked(True, "True or False", lambda v: isinstance(v, bool))  # may a server taken now become free at once?
     __attrs_post_init__ = check_options
 

@@ -28,9 +28,7 @@ class Pricing(pkd.NoiseMDP):
 
     horizon: int = whole(20, at_least=1)
     seats: int = whole(5, at_least=1)
-    prices: tuple[float, ...] = checked(
-        (1.0, 2.0, 3.0, 4.0, 5.0), "at least one price, all different", lambda v: 0 < len(set(v)) == len(v), tuple
-    )
+    prices: tuple[float, ...] = checked((1.0, 2.0, 3.0, 4.0, 5.0), "different prices", lambda v: 0 < len(set(v)) == len(v), tuple)
     __attrs_post_init__ = check_options
 
     def initial(self) -> int:

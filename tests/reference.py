@@ -107,7 +107,9 @@ def bonus(rule: Rule, variance: float, width: float, n: float, ell: float) -> fl
     return max(terms) if rule.kind == "mvp-max" else sum(terms)
 
 
-def optimistic_mean(model: PartiallyKnownMDP, r: UnknownReward, seen: Mapping[Any, float], rule: Rule, episodes: int, delta: float) -> float:
+def optimistic_mean(
+    model: PartiallyKnownMDP, r: UnknownReward, seen: Mapping[Any, float], rule: Rule, episodes: int, delta: float
+) -> float:
     """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta); `high` without data; Greedy takes the mean."""
     n = sum(seen.values())
     if rule.kind == "greedy":

@@ -1,6 +1,6 @@
 """Random partially known MDPs with a law and counts, for hypothesis: every corner of the contract in small tables.
 
-A `Shape` says which corners a model has; `build` turns it into a `Case` with a seeded generator. Hypothesis draws (and shrinks) shapes only,
+A `Shape` says which corners a model has; `build` turns it into a `Case` with a seeded generator. Hypothesis draws and shrinks shapes only,
 so a failing case prints as one line that rebuilds it.
 """
 
@@ -72,7 +72,6 @@ class TableModel(PartiallyKnownMDP):
     bounds: dict[Any, int]
     weights: dict[Any, dict[Any, float]]
     n_features: int | None
-    hindsight: bool
     return_range: tuple[float, float] | None = None
 
     def start(self) -> Any:
@@ -102,9 +101,13 @@ class TableModel(PartiallyKnownMDP):
     def share(self, z: Any, y: Any) -> float | None:
         return self.weights[z][y] if z in self.weights else None
 
+
+class HindsightModel(TableModel):
+    """The same, but the first pair of an episode counts twice."""
+
     def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
         seen = self.visited(episode)
-        return seen + seen[:1] if self.hindsight else seen  # in hindsight the first pair counts twice
+        return seen + seen[:1]
 
 
 def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
@@ -157,7 +160,8 @@ def build(shape: Shape) -> Case:
         law |= {r.feature: _distribution(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=True) for r in learned}
         pay |= {place: rng.choice(learned) for place in places if rng.random() < 0.3}
 
-    model = TableModel(
+    # Two classes, because the engine has a compiled loop for models that do not override `samples`.
+    model = (HindsightModel if shape.hindsight else TableModel)(
         horizon=shape.horizon,
         first=_distribution(rng, list(kinds), holes=True) if shape.spread_start else {(xs[0], ys[0]): 1.0},
         kinds=kinds,
@@ -169,7 +173,6 @@ def build(shape: Shape) -> Case:
         bounds={z: sum(p > 0 for p in law[z].values()) if shape.narrow else len(supports[z]) for z in supports},
         weights={z: {y: 0.9 * p for y, p in _distribution(rng, ys).items()} for z in list(supports)[:-1]} if shape.shares else {},
         n_features=None if shape.extra_features is None else shape.n_features + shape.extra_features,
-        hindsight=shape.hindsight,
     )
     met, bounds = reference.reachable(model), reference.ranges(model)
     ends = [bounds(*place) for place in met.states]

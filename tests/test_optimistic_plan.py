@@ -150,6 +150,12 @@ def test_greedy_with_data_takes_the_frequencies() -> None:
     assert upper_value(Bandit((1.0, 2.0, 6.0)), {"arm": {0: 3, 2: 1}}, pkd.Greedy()) == pytest.approx((3 * 1 + 6) / 4, abs=1e-12)
 
 
+def test_equal_values_have_no_variance() -> None:
+    """V = .1 at both outcomes that were seen; the third one was not. A variance of 1e-14 from rounding would show as 1e-8."""
+    counts = {"arm": {1: 1, 2: 2}}
+    assert upper_value(Bandit((10.0, 0.1, 0.1)), counts, pkd.MVP(c1=0.5, c2=0.0, log_factor=1.0)) == pytest.approx(0.1, abs=1e-12)
+
+
 class Detour(Bandit):
     """A Bandit behind a sure move that costs 10: the return to go grows on the way."""
 

@@ -20,6 +20,8 @@ from pkd.tabular import TabularMDP
 
 TWO = {"transitions": [[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]]], "rewards": [[0.0, -1.0], [1.0, 2.0]], "horizon": 3}
 
+AVERAGE = "(transitions * rewards).sum(axis=2)"
+
 
 def random_mdp(seed: int, n_states: int = 5, n_actions: int = 3, horizon: int = 6) -> TabularMDP:
     rng = np.random.default_rng(seed)
@@ -67,6 +69,7 @@ def test_plan_gives_the_q_values_of_every_step() -> None:
             assert plan.action(h, s, None) == max(expected, key=lambda a: expected[a])
 
 
+@pytest.mark.filterwarnings("ignore:infinite horizon solution methods are disabled")
 def test_plan_equals_backward_induction_of_quantecon() -> None:
     from quantecon.markov import DiscreteDP, backward_induction
 
@@ -196,8 +199,7 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(tmp_path: Path, content
         ({"rewards": [0.0, 1.0]}, "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2,)"),
         (
             {"rewards": np.zeros((2, 2, 2))},
-            "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); "
-            "average over s' first: (transitions * rewards).sum(axis=2)",
+            f"rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); average over s' first: {AVERAGE}",
         ),
         ({"rewards": [[0, np.inf], [0, 0]]}, "rewards[0, 1] is inf, not a finite number"),
         ({"horizon": 0}, "horizon: expected a whole number of at least 1, found 0"),

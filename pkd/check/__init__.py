@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pkd.check import features, frame, moves, rewards
 from pkd.check.asking import hashable, is_whole
-from pkd.check.laws import checked_law, law_findings
+from pkd.check.laws import checked_law
 from pkd.check.truth import truth_findings
 from pkd.check.walk import Walk, overrides, walk_model
 from pkd.model import ModelError, PartiallyKnownMDP, UnknownReward
@@ -67,29 +67,33 @@ def check_model(model: PartiallyKnownMDP, law: Any = None, truth: Any = None, *,
     as a TabularMDP. max_states: where the walk over reachable states gives up.
     """
     given: Any = model
+    if isinstance(getattr(given, "model", None), PartiallyKnownMDP):
+        given = given.model  # a compiled model
     if not isinstance(given, PartiallyKnownMDP):
         found = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
         advice = "pass its model()" if callable(getattr(given, "model", None)) else "pass an instance of a subclass"
         raise ModelError(f"check_model expected a pkd.PartiallyKnownMDP, got {found}; {advice}")
-    walk = walk_model(model, max_states)
+    walk = walk_model(given, max_states)
     findings = [finding for check in CHECKS for finding in _capped(check(walk))]
+    laws: dict[Any, dict[Any, float]] = {}
     if law is not None:
-        findings += _capped(_check_law(walk, law))
+        try:
+            laws = _checked_law(walk, law)
+        except ModelError as error:
+            findings += _capped(error.findings)
     if truth is not None:
-        findings += _capped(truth_findings(walk, truth))
+        findings += _capped(truth_findings(walk, truth, laws))
     if findings:
         raise ModelError(findings) from walk.questions.first_exception
 
 
-def _check_law(walk: Walk, law: Any) -> Iterator[str]:
-    """The law fits the features that occur."""
+def _checked_law(walk: Walk, law: Any) -> dict[Any, dict[Any, float]]:
+    """The law of the features that occur."""
     outcomes = {z: walk.outcome_list(z) for z in walk.followers if walk.outcome_list(z)}
     unknown = [reward for reward in walk.rewards.values() if isinstance(reward, UnknownReward) and hashable(reward.feature)]
-    branching = {}
-    if overrides(walk.model, "branching"):
-        bounds = {z: walk.questions.ask("branching", z) for z in outcomes}
-        branching = {z: bound for z, bound in bounds.items() if is_whole(bound, 1)}
-    return law_findings(outcomes, law, branching=branching, rewards={r.feature: (r.low, r.high) for r in unknown})
+    bounds = {z: walk.questions.ask("branching", z) for z in outcomes} if overrides(walk.model, "branching") else {}
+    branching = {z: bound for z, bound in bounds.items() if is_whole(bound, 1)}
+    return checked_law(outcomes, law, branching=branching, rewards={r.feature: (r.low, r.high) for r in unknown})
 
 
 def _capped(findings: Iterable[str]) -> Iterator[str]:

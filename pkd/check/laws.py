@@ -13,7 +13,7 @@ from typing import Any
 from pkd.check.asking import TOLERANCE, Questions, is_number, mass_findings, show
 from pkd.model import ModelError
 
-__all__ = ["checked_law", "law_findings"]
+__all__ = ["checked_law"]
 
 Range = tuple[float, float]
 
@@ -32,28 +32,23 @@ def checked_law(
     >>> checked_law({"coin": (0, 1)}, {"coin": {0: 0.5, 1: 0.5}})
     {'coin': {0: 0.5, 1: 0.5}}
     """
-    findings = list(law_findings(outcomes, law, branching=branching, rewards=rewards))
+    findings = list(_law_findings(outcomes, law, branching or {}, rewards or {}))
     if findings:
         raise ModelError(findings)
     features = [*outcomes, *(rewards or ())]
     return {z: {x: float(p) for x, p in _answer(law, z)[0].items() if p > 0} for z in features}
 
 
-def law_findings(
-    outcomes: Mapping[Any, Sequence[Any]],
-    law: Any,
-    *,
-    branching: Mapping[Any, int] | None = None,
-    rewards: Mapping[Any, Range] | None = None,
+def _law_findings(
+    outcomes: Mapping[Any, Sequence[Any]], law: Any, branching: Mapping[Any, int], rewards: Mapping[Any, Range]
 ) -> Iterator[str]:
-    """What is wrong with a law; the arguments are those of `checked_law`."""
     if not isinstance(law, Mapping) and not callable(law):
         yield f"law is a {type(law).__name__}; expected a mapping {{z: {{x': probability}}}} or a function of z"
         return
     for z, listed in outcomes.items():
         masses, findings = _masses(law, z, "x'")
-        yield from findings or _misfits(_name(law, z), z, masses, listed, None if branching is None else branching.get(z))
-    for feature, (low, high) in (rewards or {}).items():
+        yield from findings or _misfits(_name(law, z), z, masses, listed, branching.get(z))
+    for feature, (low, high) in rewards.items():
         masses, findings = _masses(law, feature, "reward")
         yield from findings
         for value, p in () if findings else masses.items():

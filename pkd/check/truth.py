@@ -21,10 +21,10 @@ __all__ = ["truth_findings"]
 Joint = dict[Any, dict[Any, float]]  # y' -> {x': probability of (x', y')}
 
 
-def truth_findings(walk: Walk, truth: Any) -> Iterator[str]:
-    """What disagrees between a model and its truth, in every reachable move before the last action.
+def truth_findings(walk: Walk, truth: Any, laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
+    """What disagrees between a model with the laws given for it, and the truth, in every reachable move before the last action.
 
-    truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
+    laws: {z: {x': probability}}, empty if there are none. truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
     """
     if not isinstance(truth, Mapping | TabularMDP) and not callable(truth):
         yield f"truth is a {type(truth).__name__}; expected a function (x, y, a) -> {{(x', y'): probability}}, or a mapping or TabularMDP"
@@ -38,7 +38,7 @@ def truth_findings(walk: Walk, truth: Any) -> Iterator[str]:
                 joints[move] = joint
     for move, joint in joints.items():
         yield from _kernel_findings(walk, move, joint)
-    yield from _sufficiency_findings(walk, joints)
+    yield from _sufficiency_findings(walk, joints, laws)
 
 
 def _joint(truth: Any, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
@@ -77,33 +77,37 @@ def _kernel_findings(walk: Walk, move: Move, joint: Joint) -> Iterator[str]:
             yield f"{call(*move)} gives y' = {show(y_next)} the probability {said:.12g}, but the truth gives it {true:.12g}"
 
 
-def _sufficiency_findings(walk: Walk, joints: dict[Move, Joint]) -> Iterator[str]:
-    """One feature, one law of x': for each z the two moves that disagree most with the first one met, and what leaves the outcomes."""
-    first: dict[Any, tuple[str, dict[Any, float]]] = {}
+def _sufficiency_findings(walk: Walk, joints: dict[Move, Joint], laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
+    """One feature, one law of x': for each z the move that disagrees most with the first one met, or with the law that is known or given."""
+    first: dict[Any, tuple[str, dict[Any, float]]] = {z: (f"the law of {show(z)}", law) for z, law in laws.items()}
     worst: dict[Any, tuple[float, str]] = {}
     outside: dict[Any, str] = {}
     for move, joint in joints.items():
         for y_next, z in {y_next: z for _, y_next, z in walk.branches(move) if y_next in joint}.items():
             total = sum(joint[y_next].values())
-            law, place = {x: p / total for x, p in joint[y_next].items()}, f"{call('', *move[1:])} -> y' = {show(y_next)}"
+            seen = {x: p / total for x, p in joint[y_next].items()}
+            place = f"{call('truth', *move[1:]).removeprefix('truth')} -> y' = {show(y_next)}"
             if isinstance(z, Known):
-                met = (f"{show(z)}", {x: p for x, p in z.law if p > 0})
-            else:
-                met = first.setdefault(z, (f"after {place}", law))
-                for x in law.keys() - set(walk.outcome_list(z)):
-                    outside.setdefault(z, f"outcomes({show(z)}) does not list x' = {show(x)}, which the truth gives after {place}")
-            gap, x = max(((abs(met[1].get(x, 0.0) - law.get(x, 0.0)), x) for x in [*law, *met[1]]), key=lambda pair: pair[0])
+                first.setdefault(z, (show(z), {x: p for x, p in z.law if p > 0}))
+            elif left := seen.keys() - set(walk.outcome_list(z)):
+                x = next(x for x in seen if x in left)
+                outside.setdefault(z, f"outcomes({show(z)}) does not list x' = {show(x)}, which the truth gives after {place}")
+            source, expected = first.setdefault(z, (place, seen))
+            gap, x = max(((abs(expected.get(x, 0.0) - seen.get(x, 0.0)), x) for x in [*seen, *expected]), key=lambda pair: pair[0])
             if gap > TOLERANCE / total and gap > worst.get(z, (0.0, ""))[0]:
-                worst[z] = gap, _disagreement(z, x, met, (place, law))
+                stated = isinstance(z, Known) or z in laws
+                said, found = f"{expected.get(x, 0.0):.12g}", f"{seen.get(x, 0.0):.12g}"
+                worst[z] = gap, (_misstated if stated else _insufficient)(show(z), show(x), (source, said), (place, found))
     yield from outside.values()
     yield from (text for _, text in worst.values())
 
 
-def _disagreement(z: Any, x: Any, one: tuple[str, dict[Any, float]], other: tuple[str, dict[Any, float]]) -> str:
-    p, q = one[1].get(x, 0.0), other[1].get(x, 0.0)
-    if isinstance(z, Known):
-        return f"{one[0]} gives x' = {show(x)} the probability {p:.12g}, but after {other[0]} the truth gives it {q:.12g}"
+def _misstated(z: str, x: str, stated: tuple[str, str], true: tuple[str, str]) -> str:
+    return f"{stated[0]} gives x' = {x} the probability {stated[1]}, but after {true[0]} the truth gives it {true[1]}"
+
+
+def _insufficient(z: str, x: str, one: tuple[str, str], other: tuple[str, str]) -> str:
     return (
-        f"feature {show(z)} is not sufficient: x' = {show(x)} has probability {p:.12g} {one[0]} but {q:.12g} after {other[0]}; "
+        f"feature {z} is not sufficient: x' = {x} has probability {one[1]} after {one[0]} but {other[1]} after {other[0]}; "
         "let the feature tell these apart"
     )

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             delta=args.delta,
             seed=one,
             replan=args.replan,
-            progress=sys.stderr.isatty() and not args.quiet,
+            progress=not args.quiet and sys.stderr.isatty(),
         )
         if args.save:
             runs[one].save(_numbered(args.save, one) if args.seeds > 1 else args.save)
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         from pkd.cli.regret_plot import regret_plot
 
-        regret_plot(args.plot, f"{found.name}, {args.episodes:,} episodes", {optimism.label: list(runs.values())})
+        regret_plot(args.plot, f"{found.name}, {args.episodes:,} episodes", [list(runs.values())])
     print(f"{found.name}: {optimism.label}, {args.episodes:,} episodes, replanning: {args.replan}, delta {args.delta:g}")
     print(table(COLUMNS, results))
     return 0
@@ -89,8 +89,8 @@ def row(one: int, run: pkd.Run) -> tuple[Any, ...]:
         run.optimal_value - regret / len(run.regret),
         float(run.policy_values[-1]),
         regret,
-        run.optimism_violations,
-        run.n_plans,
+        run.violations,
+        len(run.plans),
         round(run.seconds, 3),
     )
 

@@ -86,6 +86,7 @@ def _action_map(found: Found, plan: pkd.Plan) -> Any:
     import numpy as np
     from matplotlib import pyplot
     from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
 
     rows = [row for step in range(1, found.model.horizon + 1) for row in decisions(found, plan, step)]
     states = list(dict.fromkeys((x, y) for _, x, y, *_ in rows))
@@ -106,6 +107,7 @@ def _action_map(found: Found, plan: pkd.Plan) -> Any:
         extent=(0.5, found.model.horizon + 0.5, len(states) - 0.5, -0.5),
     )
     axes.set_yticks(range(len(states)), [", ".join(part for part in state if part) for state in states], fontsize="small")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="step", ylabel="state", title=f"{found.name}: optimal action (value {plan.value:.6g})")
     axes.legend(
         handles=[Patch(color=colours(i), label=a) for i, a in enumerate(actions)], loc="upper left", bbox_to_anchor=(1, 1), title="action"

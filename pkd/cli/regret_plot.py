@@ -1,8 +1,8 @@
-"""The regret of one or several rules over episodes, with a band over seeds: the picture of `pkd learn` and `pkd demo`."""
+"""Regret of one or several rules over episodes, beside the value of the policy in use: the picture of `pkd learn` and `pkd demo`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,32 +11,32 @@ from pkd.cli.output import save_figure
 if TYPE_CHECKING:
     import pkd
 
-POINTS = 1000  # of a curve: a million episodes need no million points
+__all__ = ["regret_plot"]
 
 
-def regret_plot(path: Path, title: str, rules: Mapping[str, Sequence[pkd.Run]]) -> None:
-    """Left: cumulative regret, the mean over seeds and their range. Right: the value of the policy in use, beside the exact optimum."""
-    import matplotlib
+def regret_plot(path: Path, title: str, rules: Sequence[Sequence[pkd.Run]]) -> None:
+    """Left: cumulative regret, the mean over seeds and their range. Right: the mean value of the policy in use, and the exact optimum.
 
-    matplotlib.use("Agg")
+    rules: for each rule its runs, which differ in their seeds. The legend names each rule with its constants.
+    """
     import numpy as np
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for label, runs in rules.items():
-        episodes = len(runs[0].regret)
-        at = np.unique(np.linspace(0, episodes - 1, min(POINTS, episodes)).astype(int))
-        regret = np.array([run.regret[at] for run in runs])
-        values = np.array([run.policy_values[at] for run in runs])
-        for axes, curves in ((left, regret), (right, values)):
-            (line,) = axes.plot(at + 1, curves.mean(axis=0), label=label)
-            if len(runs) > 1:
-                axes.fill_between(at + 1, curves.min(axis=0), curves.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
-    optimum = next(iter(rules.values()))[0].optimal_value
-    right.axhline(optimum, color="black", linestyle=":", label="exact optimum")
-    left.set(xlabel="episode", ylabel="cumulative regret", title=title, ylim=(0, None))
+    from pkd.plotting import POINTS, plot_regret
+
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for runs in rules:
+        plot_regret(runs, ax=left)
+        # Many early episodes and few late ones: the axis is logarithmic.
+        episodes = np.unique(np.geomspace(1, len(runs[0].policy_values), POINTS).astype(int)) - 1
+        right.step(episodes + 1, np.mean([run.policy_values[episodes] for run in runs], axis=0), where="post", label=runs[0].label)
+    right.axhline(rules[0][0].optimal_value, color="black", linestyle=":", label="exact optimum")
+    if len(rules) > 1:
+        left.set_yscale("log")  # theory and practical constants lie orders of magnitude apart
+    left.set_title(title)
     right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
-    seeds = max(len(runs) for runs in rules.values())
-    right.legend(fontsize="small", title=f"mean and range over {seeds} seeds" if seeds > 1 else None)
+    seeds = len(rules[0])
+    right.set_title(f"mean over {seeds} seeds; bands: their range" if seeds > 1 else "one seed")
+    right.legend()
     save_figure(figure, path)
-    pyplot.close(figure)

@@ -88,7 +88,10 @@ def pair_value(g, b, t, i, v):
         second = b.c2 * width * b.ell[i] / n
     if second >= width:
         return cap  # pV + bonus >= min lo + width = the cap: no need to look at the law
-    shift = v[g.pair_node[lo]]  # one support point: E[V^2] - m^2 would lose digits
+    first_seen = lo
+    while b.p[o + first_seen - lo] == 0.0 and first_seen < hi - 1:
+        first_seen += 1
+    shift = v[g.pair_node[first_seen]]  # one point of the support: E[V^2] - m^2 would lose digits
     m = 0.0
     s = 0.0
     for j in range(lo, hi):
@@ -190,21 +193,22 @@ def arm_values(g, b, slot, t, source, e, out):
 def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
     """The possible return to go, [lo, hi](x, y) for every layer, and for every pair its cap max hi and its width max hi - min lo.
 
-    low, high: (learned means,); hi, lo: (2, nodes) with END filled in; cap, width: (H + 1, pairs), the last layer is the settlement.
+    low, high: (learned means,); hi, lo: (2 or H, nodes) with END filled in; cap, width: (H + 1, pairs), the last layer is the settlement.
     """
+    rooms = hi.shape[0]
     for t in range(g.horizon, -1, -1):
         first = g.settlement if t == g.horizon else CHANCES
         last = g.blocks.shape[0] if t == g.horizon else g.settlement
         if t < g.horizon:
             if t == g.horizon - 1:
-                extremes(g, LAST, t, low, high, hi_settled, lo_settled, hi[t % 2], lo[t % 2], cap, width)
+                extremes(g, LAST, t, low, high, hi_settled, lo_settled, hi[t % rooms], lo[t % rooms], cap, width)
             else:
-                extremes(g, STEP, t, low, high, hi[(t + 1) % 2], lo[(t + 1) % 2], hi[t % 2], lo[t % 2], cap, width)
+                extremes(g, STEP, t, low, high, hi[(t + 1) % rooms], lo[(t + 1) % rooms], hi[t % rooms], lo[t % rooms], cap, width)
         for block in range(first, last):
             if t == g.horizon:
                 extremes(g, block, t, low, high, hi_settled, lo_settled, hi_settled, lo_settled, cap, width)
             else:
-                extremes(g, block, t, low, high, hi[t % 2], lo[t % 2], hi[t % 2], lo[t % 2], cap, width)
+                extremes(g, block, t, low, high, hi[t % rooms], lo[t % rooms], hi[t % rooms], lo[t % rooms], cap, width)
 
 
 @jit()

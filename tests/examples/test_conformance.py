@@ -1,0 +1,69 @@
+"""Every shipped model passes every check, agrees with its true MDP, and behaves as an entry point should."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+
+import pytest
+
+import pkd
+from tests.examples.worlds import shipped
+
+SHIPPED = shipped()
+MODEL_CODE_LIMIT = 40
+
+
+def code_lines(thing: type) -> int:
+    """Lines of a class that hold code: no blank lines, comments or docstrings."""
+    source = textwrap.dedent(inspect.getsource(thing))
+    docstrings = [
+        range(first.lineno, (first.end_lineno or first.lineno) + 1)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        for first in node.body[:1]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    ]
+    lines = enumerate(source.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and not any(n in d for d in docstrings) for n, line in lines)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_model_agrees_with_its_true_mdp(name: str) -> None:
+    problem, truth = SHIPPED[name]
+    pkd.check_model(problem.model(), problem.law(), truth=truth)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "tank"])  # its model is the core's own
+def test_no_domain_needs_more_than_forty_lines_of_model_code(name: str) -> None:
+    assert code_lines(type(SHIPPED[name][0].model())) <= MODEL_CODE_LIMIT
+
+
+def test_the_shortest_models_need_about_a_dozen_lines() -> None:
+    assert min(code_lines(type(problem.model())) for problem, _ in SHIPPED.values()) <= 16
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "tank"])
+def test_a_picture_names_what_its_axes_show(name: str) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    problem, _ = SHIPPED[name]
+    ax = problem.picture(pkd.plan(problem.model(), problem.law()))
+    try:
+        assert ax.get_title()
+        assert ax.get_xlabel()
+        ax.figure.canvas.draw()
+    finally:
+        pyplot.close(ax.figure)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_labels_of_different_states_differ(name: str) -> None:
+    problem, _ = SHIPPED[name]
+    model, plan = problem.model(), pkd.plan(problem.model(), problem.law())
+    for h in range(1, model.horizon + 1):
+        states = list(plan.states(h))
+        assert len({(model.x_label(x), model.y_label(y)) for x, y in states}) == len(states)

@@ -1,0 +1,174 @@
+"""Finding problems by registered name, `module:object`, .npz file and Gymnasium id; what is not found gets one clear error."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pkd import catalog
+from pkd.catalog import find, parse_options
+from pkd.model import ModelError, PartiallyKnownMDP
+from pkd.tabular import TabularMDP
+
+BAKERY = '''
+from pkd.tabular import TabularMDP
+
+def bakery(horizon=2, loaves=3):
+    """One state, one action; every step pays the loaves."""
+    return TabularMDP([[[1.0]]], [[float(loaves)]], horizon)
+
+def pair():
+    return bakery().model(), bakery().law()
+
+class Shop:
+    def __init__(self, horizon=5):
+        self.horizon = horizon
+    def model(self):
+        return bakery(self.horizon).model()
+    def law(self):
+        return bakery().law()
+
+ready = bakery(4)
+alone = ready.model()
+number = 7
+'''
+
+
+@pytest.fixture
+def bakery_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "bakery_for_tests.py").write_text(BAKERY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "bakery_for_tests", raising=False)
+    return "bakery_for_tests"
+
+
+@pytest.fixture
+def registered(bakery_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bakery` and a name whose package is missing, as if installed packages had registered them."""
+    points = [EntryPoint("bakery", f"{bakery_module}:bakery", catalog.GROUP), EntryPoint("gone", "no_such_package:thing", catalog.GROUP)]
+    monkeypatch.syspath_prepend(".")
+    monkeypatch.setattr(catalog, "entry_points", lambda group: points if group == catalog.GROUP else [])
+
+
+def reward_of(found: catalog.Found) -> Any:
+    return found.model.reward(0, None, 0)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_name_is_called_with_the_options() -> None:
+    found = find("bakery", {"loaves": 8}, horizon=6)
+    assert (reward_of(found), found.model.horizon) == (8.0, 6)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_name_with_a_typing_slip_gets_a_suggestion() -> None:
+    with pytest.raises(
+        ModelError, match=r"^no model is called 'bakry'; did you mean 'bakery'\? Expected a name \(bakery, gone\), module:object"
+    ):
+        find("bakry")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_name_whose_package_is_gone_says_so() -> None:
+    with pytest.raises(ModelError, match=r"^gone cannot be imported: No module named 'no_such_package'$"):
+        find("gone")
+
+
+def test_a_module_of_the_current_folder_is_found(bakery_module: str) -> None:
+    assert reward_of(find(f"{bakery_module}:ready")) == 3.0
+
+
+def test_a_pair_of_model_and_law_is_a_problem(bakery_module: str) -> None:
+    assert find(f"{bakery_module}:pair").with_law()[0, 0] == {0: 1.0}  # type: ignore[index]
+
+
+def test_a_class_is_called_before_it_is_asked_for_its_model(bakery_module: str) -> None:
+    assert find(f"{bakery_module}:Shop", horizon=9).model.horizon == 9
+
+
+def test_a_model_alone_has_no_law(bakery_module: str) -> None:
+    found = find(f"{bakery_module}:alone")
+    assert isinstance(found.model, PartiallyKnownMDP)
+    with pytest.raises(ModelError, match=r":alone is a model without a law; give an object with \.model\(\) and \.law\(\), or a pair"):
+        found.with_law()
+
+
+@pytest.mark.parametrize(
+    ("thing", "options", "horizon", "message"),
+    [
+        (
+            "number",
+            {},
+            None,
+            "bakery_for_tests:number: expected an object with .model() and .law(), a pair (model, law) or a model, found int",
+        ),
+        (
+            "bakery",
+            {"cakes": 1},
+            None,
+            "bakery_for_tests:bakery: got an unexpected keyword argument 'cakes'; its options are horizon=2, loaves=3",
+        ),
+        ("ready", {"loaves": 1}, None, "bakery_for_tests:ready has no option loaves: it is ready made"),
+        ("ready", {}, 3, "bakery_for_tests:ready is ready made and has its own horizon; name a callable that takes one"),
+        ("nothing", {}, None, "bakery_for_tests:nothing cannot be imported: module 'bakery_for_tests' has no attribute 'nothing'"),
+    ],
+)
+def test_what_is_no_problem_gets_one_clear_error(bakery_module: str, thing: str, options: Any, horizon: Any, message: str) -> None:
+    with pytest.raises(ModelError) as error:
+        find(f"{bakery_module}:{thing}", options, horizon)
+    assert str(error.value) == message
+
+
+def test_a_word_with_an_empty_module_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"^':ready': expected module:object, such as my_models:bakery$"):
+        find(":ready")
+
+
+def test_an_npz_file_is_a_problem(tmp_path: Path) -> None:
+    TabularMDP([[[1.0]]], [[2.5]], 3).save_npz(tmp_path / "one.npz")
+    assert reward_of(find(str(tmp_path / "one.npz"))) == 2.5
+    assert find(str(tmp_path / "one.npz"), horizon=8).model.horizon == 8
+
+
+def test_an_npz_file_takes_no_options(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no\.npz has no option size: an \.npz file takes none$"):
+        find(str(tmp_path / "no.npz"), {"size": 3})
+
+
+def test_a_gymnasium_id_is_made_with_the_options() -> None:
+    found = find("FrozenLake-v1", {"is_slippery": False}, horizon=6)
+    assert found.with_law()[0, 2] == {1: 1.0}  # type: ignore[index]
+
+
+def test_an_unknown_gymnasium_id_gets_one_clear_error() -> None:
+    with pytest.raises(ModelError, match=r"^Gymnasium cannot make FrozenLak-v1: .*FrozenLak"):
+        find("FrozenLak-v1")
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("3", 3),
+        ("-1.5", -1.5),
+        ("1e3", 1000.0),
+        ("True", True),
+        ("false", False),
+        ("None", None),
+        ("1,2", (1, 2)),
+        ("4x4", "4x4"),
+        ("", ""),
+    ],
+)
+def test_an_option_is_read_as_what_it_looks_like(word: str, value: Any) -> None:
+    assert parse_options([f"key={word}"]) == {"key": value}
+
+
+@pytest.mark.parametrize("word", ["lonely", "=3", "two words=1"])
+def test_an_option_without_a_key_is_refused(word: str) -> None:
+    with pytest.raises(ModelError, match=r": expected key=value, such as lead_time=2$"):
+        parse_options([word])

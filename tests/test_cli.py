@@ -1,0 +1,285 @@
+"""The command line: what it prints and writes, experiment files, and one clear line for bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pkd
+from pkd.cli import main
+from pkd.cli.learn import RULES
+from pkd.tabular import TabularMDP
+
+PNG = b"\x89PNG"
+
+BROKEN = """
+import pkd
+
+class Broken(pkd.NoiseMDP):
+    horizon = 2
+    def initial(self): return 0
+    def choices(self, s): return []
+    def noise(self, s, a): return "coin"
+    def outcomes(self, z): return [0, 1]
+    def land(self, s, a, w): return w, s
+
+class Crashing(Broken):
+    def choices(self, s): return {}["no such key"]
+"""
+
+
+@pytest.fixture
+def climb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A ladder of three rungs: `up` climbs for sure, `rest` pays the number of the rung. The optimum of 4 steps is 0 + 0 + 2 + 2."""
+    transitions = [[[0, 1, 0], [1, 0, 0]], [[0, 0, 1], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]]
+    rewards = [[0, 0], [0, 1], [0, 2]]
+    mdp = TabularMDP(transitions, rewards, 4, state_names=["ground", "middle", "top"], action_names=["up", "rest"])
+    mdp.save_npz(tmp_path / "climb.npz")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return "climb.npz"
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert all(command in printed for command in ("demo", "plan", "learn", "check"))
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pkd {pkd.__version__}\n"
+
+
+def test_plan_prints_the_value_and_the_first_decision_in_words(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", climb]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "climb.npz: optimal value 4 over 4 steps",
+        "step  x       action  value",
+        "   1  ground  up          4",
+    ]
+
+
+def test_plan_shows_the_step_that_is_asked_for(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan", climb, "--step", "4", "--json"])
+    policy = json.loads(capsys.readouterr().out)["policy"]
+    assert [(row["step"], row["x"], row["value"], row["values"]) for row in policy] == [
+        (4, "ground", 0.0, {"up": 0.0, "rest": 0.0}),
+        (4, "middle", 1.0, {"up": 0.0, "rest": 1.0}),
+        (4, "top", 2.0, {"up": 0.0, "rest": 2.0}),
+    ]
+
+
+def test_plan_writes_the_policy_of_all_steps_to_a_csv_file(climb: str) -> None:
+    main(["plan", climb, "--all", "--csv", "policy.csv"])
+    rows = rows_of("policy.csv")
+    assert {(row["step"], row["x"]): row["action"] for row in rows if row["x"] == "middle"} == {
+        ("2", "middle"): "up",  # 2 + 2 on the top against 1 + 1 + 1
+        ("3", "middle"): "up",  # 2 against 1 + 1: a tie, which goes to the first action
+        ("4", "middle"): "rest",
+    }
+    assert json.loads(rows[0]["values of all actions"]) == {"up": 4.0, "rest": 2.0}
+
+
+def test_a_horizon_replaces_that_of_the_file(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan", climb, "--horizon", "2", "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == 1.0
+
+
+def test_a_long_table_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan", "CliffWalking-v1", "--horizon", "3", "--all"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 60 + 1
+    assert lines[-1] == "... 37 more states; --csv writes all of them"  # 1 + 48 + 48 states
+
+
+@pytest.mark.parametrize("command", [["plan"], ["learn", "--episodes", "20", "--seeds", "2"]])
+def test_a_plot_is_written(climb: str, command: list[str]) -> None:
+    assert main([*command, climb, "--plot", "figure.png"]) == 0
+    assert Path("figure.png").read_bytes()[:4] == PNG
+
+
+def test_learn_reports_regret_against_the_exact_optimum(climb: str) -> None:
+    """Without data every state may follow, so only today's pay counts: up from the ground (a tie), then rest for 1 + 1 + 1."""
+    assert main(["learn", climb, "--episodes", "1", "--csv", "results.csv"]) == 0
+    (row,) = rows_of("results.csv")
+    numbers = {key: float(row[key]) for key in row if key != "seconds"}
+    assert numbers == {
+        "seed": 0,
+        "optimal value": 4,
+        "return per episode": 3,
+        "return at the end": 3,
+        "regret": 1,
+        "optimism violations": 0,
+        "plans": 1,
+    }
+
+
+def test_learn_goes_through_the_seeds(climb: str) -> None:
+    main(["learn", climb, "--episodes", "5", "--seed", "3", "--seeds", "2", "--csv", "results.csv"])
+    assert [row["seed"] for row in rows_of("results.csv")] == ["3", "4"]
+
+
+def test_a_saved_run_can_be_loaded(climb: str) -> None:
+    main(["learn", climb, "--episodes", "30", "--optimism", "greedy", "--seeds", "2", "--save", "run.npz"])
+    assert len(pkd.Run.load("run-0.npz").regret) == 30
+    assert Path("run-1.npz").exists()
+
+
+WORDS = {
+    "mvp": "MVP, theory constants",
+    "mvp-max": "MVP (max form), theory constants",
+    "practical": "MVP, practical constants",
+    "hoeffding": "Hoeffding, theory constants",
+    "greedy": "Greedy (no bonus)",
+    "posterior": "Posterior sampling, prior 1",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_learns_and_names_its_constants(climb: str, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learn", climb, "--episodes", "10", "--optimism", rule]) == 0
+    assert capsys.readouterr().out.startswith(f"climb.npz: {WORDS[rule]}, 10 episodes, replanning: doubling, delta 0.05\n")
+
+
+def test_an_experiment_file_stands_for_its_flags(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("experiment.toml").write_text(f'model = "{climb}"\nepisodes = 25\noptimism = "greedy"\nreplan = "every"\nquiet = true\n')
+    main(["learn", "--config", "experiment.toml"])
+    assert capsys.readouterr().out.startswith("climb.npz: Greedy (no bonus), 25 episodes, replanning: every, delta 0.05\n")
+
+
+def test_a_flag_goes_before_the_experiment_file(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("experiment.toml").write_text(f'model = "{climb}"\nepisodes = 25\n')
+    main(["learn", "--config=experiment.toml", "--episodes", "7"])
+    assert "7 episodes" in capsys.readouterr().out
+
+
+def test_options_of_a_model_stand_in_a_table_of_the_experiment_file(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("experiment.toml").write_text('model = "FrozenLake-v1"\nhorizon = 6\n[options]\nis_slippery = false\ndesc = ["SFFG"]\n')
+    main(["plan", "--config", "experiment.toml", "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == 1.0
+
+
+def test_check_prints_sizes_and_ok(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", climb]) == 0
+    lines = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["unknown features z", "6"] in lines
+    assert lines[-1] == ["climb.npz:", "ok"]
+
+
+def test_check_prints_every_finding_and_exits_with_1(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("broken_for_tests.py").write_text(BROKEN)
+    assert main(["check", "broken_for_tests:Broken"]) == 1
+    captured = capsys.readouterr()
+    assert "actions" in captured.err
+    assert captured.out.startswith("broken_for_tests:Broken: ")
+
+
+def test_demo_learns_compares_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--episodes", "40", "--seeds", "2", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "demo.png").read_bytes()[:4] == PNG
+    printed = capsys.readouterr().out
+    assert all(label in printed for label in ("MVP, theory constants", "MVP, practical constants", "Greedy (no bonus)"))
+
+
+BAD_INPUT = [
+    (["plan"], "pkd: error: no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id"),
+    (
+        ["plan", "missing.npz"],
+        "pkd: error: missing.npz: expected an .npz file with arrays P (S, A, S), r (S, A) and horizon, found no such file",
+    ),
+    (["plan", "climb.npz", "--step", "9"], "pkd: error: --step 9: climb.npz has 4 steps"),
+    (["plan", "climb.npz", "--step", "0"], "pkd plan: error: argument --step: expected a whole number of at least 1, found '0'"),
+    (["plan", "climb.npz", "--option", "size=3"], "pkd: error: climb.npz has no option size: an .npz file takes none"),
+    (["plan", "climb.npz", "--plot", "policy.abc"], "pkd: error: policy.abc: expected a name that ends in one of"),
+    (
+        ["plan", "climb.npz", "--csv", "no/such/x.csv"],
+        "pkd plan: error: argument --csv: cannot write 'no/such/x.csv': expected a file in a folder",
+    ),
+    (
+        ["learn", "climb.npz", "--episodes", "1.5"],
+        "pkd learn: error: argument --episodes: expected a whole number of at least 1, found '1.5'",
+    ),
+    (["learn", "climb.npz", "--delta", "2"], "pkd learn: error: argument --delta: expected a number between 0 and 1, found '2'"),
+    (["learn", "climb.npz", "--seed", "-1"], "pkd learn: error: argument --seed: expected a whole number of at least 0, found '-1'"),
+    (["learn", "climb.npz", "--optimism", "hope"], "pkd learn: error: argument --optimism: invalid choice: 'hope'"),
+    (["learn", "--config", "missing.toml"], "pkd: error: missing.toml: No such file or directory"),
+    (["learn", "--config", "bad.toml"], "pkd: error: bad.toml: expected a TOML file: "),
+    (["learn", "climb.npz", "--config", "unknown.toml"], "pkd: error: unrecognized arguments: --epochs=3"),
+    (["learn", "climb.npz", "--config", "table.toml"], "pkd: error: table.toml: [learn]: the only table is [options]"),
+    (["fly"], "pkd: error: argument COMMAND: invalid choice: 'fly'"),
+    (["plan", "broken_for_tests:Crashing"], "pkd: error: broken_for_tests:Crashing is a model without a law"),
+    (["check", "broken_for_tests:Nothing"], "pkd: error: broken_for_tests:Nothing cannot be imported: "),
+]
+
+
+@pytest.mark.parametrize(("words", "line"), BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_code_2(climb: str, words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.toml").write_text("episodes =")
+    Path("unknown.toml").write_text("epochs = 3")
+    Path("table.toml").write_text("[learn]\nepisodes = 3")
+    Path("broken_for_tests.py").write_text(BROKEN)
+    try:
+        code: Any = main(words)
+    except SystemExit as stop:
+        code = stop.code
+    printed = capsys.readouterr().err
+    assert (code, printed.count("\n")) == (2, 1)
+    assert printed.startswith(line)
+
+
+CRASH = """
+from pkd.tabular import TabularMDP
+
+class Problem:
+    def model(self):
+        return TabularMDP([[[1.0]]], [[0.0]], 1).model()
+    def law(self):
+        return {}["no such key"]
+"""
+
+
+def test_an_error_in_a_users_own_code_says_where(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("crash_for_tests.py").write_text(CRASH)
+    assert main(["plan", "crash_for_tests:Problem"]) == 2
+    assert capsys.readouterr().err.endswith("crash_for_tests.py:8: 'no such key' (--debug shows more)\n")
+
+
+def test_debug_shows_the_traceback(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("crash_for_tests.py").write_text(CRASH)
+    assert main(["plan", "crash_for_tests:Problem", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(
+    climb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pkd, "plan", interrupted, raising=False)
+    assert main(["plan", climb]) == 130
+    assert capsys.readouterr().err == "pkd: interrupted\n"
+
+
+def test_a_reader_that_stops_reading_is_no_error(climb: str) -> None:
+    program = "import sys; from pkd.cli import main; sys.exit(main())"
+    words = [sys.executable, "-c", program, "plan", "CliffWalking-v1", "--horizon", "100", "--all", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 0

@@ -1,0 +1,80 @@
+"""Who may import whom, as far as import-linter (run by `make lint`) cannot say it: adapters use only exported names, and start-up is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pkd
+
+ROOT = Path(__file__).parent.parent
+ADAPTERS = sorted(path.relative_to(ROOT).as_posix() for package in ("pkd_delay", "pkd_examples") for path in (ROOT / package).rglob("*.py"))
+HEAVY = {"gymnasium", "matplotlib", "networkx", "numba", "numpy", "scipy", "tqdm"}
+
+
+def unexported(source: str) -> set[str]:
+    """The names of `pkd` that a source uses at run time although `pkd` does not export them."""
+    used = set()
+    for node in running(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "pkd":
+            used |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            used |= {alias.name for alias in node.names if alias.name.startswith("pkd.")}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pkd":
+            used.add(f"pkd.{node.attr}")
+    return used - {f"pkd.{name}" for name in pkd.__all__}
+
+
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node that can run: what stands under `if TYPE_CHECKING:` never does."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            yield from running(node)
+
+
+@pytest.mark.parametrize("path", ADAPTERS)
+def test_an_adapter_uses_only_exported_names(path: str) -> None:
+    assert unexported((ROOT / path).read_text(encoding="utf-8")) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import pkd\npkd.plan", set()),
+        ("from pkd import MVP, bounds", set()),
+        ("import pkd\npkd.graph", {"pkd.graph"}),
+        ("from pkd.graph import explore", {"pkd.graph.explore"}),
+        ("import pkd.graph", {"pkd.graph"}),
+        ("def f():\n    from pkd import explore", {"pkd.explore"}),
+        ("if TYPE_CHECKING:\n    from pkd.model import Law", set()),
+    ],
+)
+def test_the_search_for_unexported_names_finds_them(source: str, names: set[str]) -> None:
+    assert unexported(source) == names
+
+
+@pytest.mark.parametrize("name", pkd.__all__)
+def test_every_exported_name_exists(name: str) -> None:
+    assert getattr(pkd, name) is not None
+
+
+def modules_loaded_by(program: str) -> set[str]:
+    # -S: packages of the environment may import what they like at start-up; that is not ours to answer for.
+    code = f"import sys; sys.path[:0] = {sys.path!r}; sys.stdout = open('/dev/null', 'w')\n{program}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stderr.split()}
+
+
+def test_importing_pkd_loads_nothing_heavy() -> None:
+    assert modules_loaded_by("import pkd") & HEAVY == set()
+
+
+def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
+    program = "import pkd.cli\ntry:\n    pkd.cli.main(['learn', '--help'])\nexcept SystemExit:\n    pass"
+    assert modules_loaded_by(program) & HEAVY == set()

@@ -1,0 +1,297 @@
+"""The optimistic algorithm over many episodes: `pkd.learn`, `pkd.OptimisticLearner`, `pkd.simulate` and the `Run` that is left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import Rule
+from strategies import Case, Shape, build, cases
+
+import pkd
+
+RULES = {
+    "practical": (Rule("mvp", 0.5, 0.25, 1.0), pkd.MVP.practical()),
+    "max": (Rule("mvp-max", 0.5, 0.25, 1.0), pkd.MVP(0.5, 0.25, log_factor=1.0, monotone=True)),
+    "greedy": (Rule("greedy"), pkd.Greedy()),
+}
+both_schedules = pytest.mark.parametrize("schedule", ["every", "doubling"])
+STATED = settings(max_examples=15)
+
+Samples = list[tuple[Any, Any]]
+
+
+def samples_of_each_episode(compiled: Any, law: Any, episodes: int, **options: Any) -> list[Samples]:
+    """What `learn` counted in episode 1, 2, ...: a shorter run with the same seed is the beginning of a longer one."""
+    before: dict[tuple[Any, Any], float] = {}
+    found = []
+    for k in range(1, episodes + 1):
+        counts = pkd.learn(compiled, law, k, **options).counts
+        now = {(z, x): n for z, row in counts.items() for x, n in row.items()}
+        found.append([pair for pair, n in now.items() for _ in range(round(n - before.get(pair, 0)))])
+        before = now
+    return found
+
+
+def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
+    """The upper value of the plan that each episode follows, from (first episode, value) of each plan."""
+    return [next(value for first, value in reversed(plans) if first <= k) for k in range(1, episodes + 1)]
+
+
+@both_schedules
+@pytest.mark.parametrize("rule", list(RULES))
+@STATED
+@given(case=cases(unknown_rewards=False))
+def test_learn_plans_when_and_what_the_plain_learner_plans(schedule: Any, rule: str, case: Case) -> None:
+    plain, ours = RULES[rule]
+    options = {"optimism": ours, "seed": 5, "replan": schedule}
+    compiled = pkd.compile(case.model)
+    run = pkd.learn(compiled, case.law, 12, **options)
+    expected = reference.replans(case.model, samples_of_each_episode(compiled, case.law, 12, **options), plain, schedule, 0.05)
+    assert [k + 1 for k in run.plans] == [k for k, _ in expected]
+    assert run.upper_values == pytest.approx(np.array(in_force(expected, 12)), rel=0, abs=1e-10 * case.scale)
+
+
+@given(case=cases())
+def test_the_last_policy_value_is_the_exact_value_of_the_last_policy(case: Case) -> None:
+    run = pkd.learn(case.model, case.law, 30, optimism=pkd.MVP.practical())
+    exact = reference.evaluation(case.model, case.law, run.policy.action).value
+    assert run.policy_values[-1] == pytest.approx(exact, rel=0, abs=1e-10 * case.scale)
+
+
+@given(case=cases())
+def test_regret_adds_up_what_each_policy_loses(case: Case) -> None:
+    run = pkd.learn(case.model, case.law, 30, optimism=pkd.MVP.practical())
+    optimum = reference.optimal(case.model, case.law).value
+    lost = [optimum - value for value in run.policy_values]
+    assert run.regret == pytest.approx(np.array([math.fsum(lost[: k + 1]) for k in range(30)]), rel=0, abs=1e-8 * case.scale)
+    assert min(lost) >= -1e-10 * case.scale
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_returns_average_to_the_value_of_the_policy(seed: int) -> None:
+    """With one action per state there is one policy; 20,000 returns must agree with it within 4.5 standard errors."""
+    case = build(
+        Shape(seed, horizon=3, n_actions=1, chance=0.4, end=0.1, known=0.3, settlement=True, spread_start=True, unknown_rewards=True)
+    )
+    run = pkd.learn(case.model, case.law, 20_000, seed=seed)
+    exact = reference.evaluation(case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0]).value
+    assert np.mean(run.returns) == pytest.approx(exact, abs=4.5 * np.std(run.returns) / math.sqrt(20_000) + 1e-9)
+
+
+def test_learning_may_start_from_counts() -> None:
+    case = build(Shape(3, data="many", horizon=3))
+    run = pkd.learn(case.model, case.law, 5, optimism=pkd.MVP(0.1, 0.01), counts=case.counts)
+    expected = reference.optimistic(case.model, case.counts, Rule("mvp", 0.1, 0.01), 5, 0.05).value
+    assert run.upper_values[0] == pytest.approx(expected, abs=1e-10)
+    assert sum(sum(row.values()) for row in run.counts.values()) > sum(sum(row.values()) for row in case.counts.values())
+
+
+def digest(large: bool | None = None) -> str:
+    """A hash of all bits that a run and a plan leave behind."""
+    case = build(Shape(8, horizon=4, n_x=4, n_y=4, n_actions=3, n_features=3, chance=0.3, known=0.3, settlement=True, unknown_rewards=True))
+    compiled = pkd.compile(case.model, large=large)
+    found = hashlib.sha256(np.float64(pkd.plan(compiled, case.law).value).tobytes())
+    for rule in (pkd.MVP(), pkd.MVP.practical(), pkd.Hoeffding(0.1), pkd.Greedy(), pkd.PosteriorSampling()):
+        run = pkd.learn(compiled, case.law, 200, optimism=rule, seed=9)
+        for array in (run.upper_values, run.policy_values, run.returns, run.regret, run.plans):
+            found.update(np.ascontiguousarray(array).tobytes())
+        found.update(repr(sorted((repr(z), sorted(map(repr, row.items()))) for z, row in run.counts.items())).encode())
+    return found.hexdigest()
+
+
+def test_the_same_seed_gives_the_same_bits() -> None:
+    assert digest() == digest()
+
+
+def test_another_seed_gives_other_episodes() -> None:
+    case = build(Shape(1))
+    one, other = (pkd.learn(case.model, case.law, 100, seed=s) for s in (1, 2))
+    assert one.returns.tobytes() != other.returns.tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_fresh_process_with_an_empty_cache_gives_the_same_bits(large: bool, threads: str, tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here), str(here.parent)])
+    env = os.environ | {"NUMBA_NUM_THREADS": threads, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path, "PYTHONHASHSEED": threads}
+    code = f"import test_learning; print(test_learning.digest(large={large}))"
+    fresh = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() == digest(large)
+
+
+def play(model: pkd.PartiallyKnownMDP, law: Any, act: Callable[[int, Any, Any], Any], rng: random.Random) -> pkd.Episode:
+    """A user's own environment: one episode, drawn without any code of the engine."""
+    first = reference.starts(model)
+    [(_, x, y)] = rng.choices(first, [p for p, _, _ in first])
+    h, moves = 1, []
+    while not reference.is_over(model, h, x, y):
+        a = None if model.actions(x, y) is pkd.CHANCE else act(h, x, y)
+        r = model.reward(x, y, a)
+        if isinstance(r, pkd.UnknownReward):
+            [r] = rng.choices(list(law[r.feature]), list(law[r.feature].values()))
+        possible = reference.branches(model, h, x, y, a)
+        [(_, h, y_next, z)] = rng.choices(possible, [p for p, *_ in possible])
+        follow = dict(z.law) if isinstance(z, pkd.Known) else law[z]
+        [x_next] = rng.choices(list(follow), list(follow.values()))
+        moves.append(pkd.Transition(x, y, a, x_next, y_next, r))
+        x, y = x_next, y_next
+    return pkd.Episode(moves)
+
+
+def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
+    """The samples of an episode: what the model says of its features, and every unknown reward that was paid."""
+    paid = [(model.reward(move.x, move.y, move.action), move.reward) for move in episode]
+    return [*model.samples(episode), *((r.feature, value) for r, value in paid if isinstance(r, pkd.UnknownReward))]
+
+
+@both_schedules
+@pytest.mark.parametrize("rule", list(RULES))
+@STATED
+@given(case=cases())
+def test_the_learner_plans_when_and_what_the_plain_learner_plans(schedule: Any, rule: str, case: Case) -> None:
+    plain, ours = RULES[rule]
+    rng = random.Random(case.shape.seed)
+    learner = pkd.OptimisticLearner(case.model, 12, optimism=ours, replan=schedule)
+    samples, uppers = [], []
+    for _ in range(12):
+        uppers.append(learner.plan.value)
+        episode = play(case.model, case.law, learner.act, rng)
+        learner.observe(episode)
+        samples.append(taught(case.model, episode))
+    expected = reference.replans(case.model, samples, plain, schedule, 0.05)
+    assert uppers == pytest.approx(in_force(expected, 12), rel=0, abs=1e-10 * case.scale)
+
+
+class Arm(pkd.PartiallyKnownMDP):
+    """Two pulls, each of an arm whose last result is paid at the end, or of a sure one that pays 0.6."""
+
+    horizon = 2
+
+    def start(self) -> Any:
+        return 1, "choice"
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return ["sure", "risky"]
+
+    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+        return [(1.0, "choice" if a == "risky" else "rest", "arm" if a == "risky" else pkd.sure(0))]
+
+    def outcomes(self, z: Any) -> tuple[int, int]:
+        return (0, 1)
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return 0.6 if a == "sure" else 0.0
+
+    def final(self, x: Any, y: Any) -> float:
+        return float(x)
+
+
+LEGAL = pkd.Transition(1, "choice", "risky", 1, "choice")
+
+
+def test_the_learner_acts_by_its_plan() -> None:
+    learner = pkd.OptimisticLearner(Arm(), 10, optimism=pkd.Greedy())
+    assert learner.act(2, 1, "choice") == "sure"  # 0.6, against a coin that pays 1/2 on average
+    learner.observe(pkd.Episode([LEGAL, LEGAL]))
+    assert learner.act(2, 1, "choice") == "risky"  # the coin showed 1 twice
+
+
+def test_a_learner_is_given_no_law() -> None:
+    assert "law" not in inspect.signature(pkd.OptimisticLearner).parameters
+
+
+def test_a_warm_start_goes_on_from_the_counts() -> None:
+    counts = {"arm": {0: 30, 1: 70}}
+    learner = pkd.OptimisticLearner(Arm(), 10, optimism=pkd.Greedy(), counts=counts)
+    assert learner.plan.value == pytest.approx(reference.optimistic(Arm(), counts, Rule("greedy"), 10, 0.05).value, abs=1e-12)
+
+
+IMPOSSIBLE = {
+    "an outcome outside its support": [LEGAL, pkd.Transition(1, "choice", "risky", 7, "choice")],
+    "a y that cannot follow": [LEGAL, pkd.Transition(1, "choice", "sure", 0, "choice")],
+    "an action that is not there": [LEGAL, pkd.Transition(1, "choice", "jump", 0, "choice")],
+    "a known move that went elsewhere": [LEGAL, pkd.Transition(1, "choice", "sure", 1, "rest")],
+    "a path that does not connect": [LEGAL, pkd.Transition(0, "choice", "risky", 1, "choice")],
+    "another start": [pkd.Transition(0, "choice", "risky", 1, "choice"), LEGAL],
+    "a move after the end": [LEGAL, LEGAL, LEGAL],
+}
+
+
+@pytest.mark.parametrize("moves", IMPOSSIBLE.values(), ids=list(IMPOSSIBLE))
+def test_an_impossible_episode_is_refused_and_not_counted(moves: list[pkd.Transition]) -> None:
+    learner = pkd.OptimisticLearner(Arm(), 10, optimism=pkd.Greedy())
+    learner.observe(pkd.Episode([LEGAL, LEGAL]))
+    with pytest.raises(pkd.ModelError):
+        learner.observe(pkd.Episode(moves))
+    assert learner.counts == {"arm": {1: 2}}
+
+
+@STATED
+@given(case=cases(), seed=st.integers(0, 99))
+def test_simulated_episodes_are_possible_and_complete(case: Case, seed: int) -> None:
+    model, law = case.model, case.law
+    for episode in pkd.simulate(model, law, lambda h, x, y: model.actions(x, y)[-1], 10, seed=seed):
+        h, here = 1, None
+        for move in episode:
+            assert here in (None, (move.x, move.y))
+            assert here is not None or any((x, y) == (move.x, move.y) for p, x, y in reference.starts(model) if p > 0)
+            assert move.action == (None if model.actions(move.x, move.y) is pkd.CHANCE else model.actions(move.x, move.y)[-1])
+            [(h, z)] = {(t, z) for _, t, y, z in reference.branches(model, h, move.x, move.y, move.action) if y == move.y_next}
+            assert (dict(z.law) if isinstance(z, pkd.Known) else law[z])[move.x_next] > 0
+            r = model.reward(move.x, move.y, move.action)
+            assert move.reward in (law[r.feature] if isinstance(r, pkd.UnknownReward) else (r,))
+            here = (move.x_next, move.y_next)
+        assert here is None or reference.is_over(model, h, *here)
+
+
+def saved(tmp_path: Path) -> tuple[Case, pkd.Run, Path]:
+    case = build(Shape(12, horizon=3, n_actions=3, n_features=3, chance=0.3))
+    run = pkd.learn(case.model, case.law, 200, optimism=pkd.MVP.practical(), seed=4)
+    path = tmp_path / "run.npz"
+    run.save(path)
+    return case, run, path
+
+
+def test_a_saved_run_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    _, run, path = saved(tmp_path)
+    again = pkd.Run.load(path)
+    for name in ("regret", "upper_values", "policy_values", "returns", "plans"):
+        assert getattr(again, name).tobytes() == getattr(run, name).tobytes()
+    assert (again.optimal_value, again.counts, again.config, again.version) == (run.optimal_value, run.counts, run.config, run.version)
+
+
+def test_a_saved_policy_acts_and_values_as_before(tmp_path: Path) -> None:
+    case, run, path = saved(tmp_path)
+    again = pkd.Run.load(path, model=case.model)
+    assert again.policy.value == run.policy.value
+    for place in reference.decisions(case.model):
+        assert again.policy.action(*place) == run.policy.action(*place)
+        assert again.policy.values(*place) == run.policy.values(*place)
+
+
+def test_a_saved_run_needs_no_pickle(tmp_path: Path) -> None:
+    _, run, path = saved(tmp_path)
+    with np.load(path, allow_pickle=False) as file:
+        assert file["upper_values"].tobytes() == run.upper_values.tobytes()
+        assert all(file[name].dtype != object for name in file.files)
+
+
+def test_saving_leaves_one_file_behind(tmp_path: Path) -> None:
+    *_, path = saved(tmp_path)
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,293 @@
+"""The regret theorems as functions: numbers worked out by hand, and what counts as a size of a model."""
+
+import pickle
+from math import e, inf, log, sqrt
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import pkd
+from pkd import bounds
+
+SIZES = {"states": 5, "actions": 2, "horizon": 10, "max_delay": 3, "longest": 2, "branching": 5}
+
+
+class Coins(pkd.PartiallyKnownMDP):
+    """`tosses` unknown coins per action, each shown in a CHANCE state; heads pays `prize`."""
+
+    horizon = 3
+
+    def __init__(self, tosses=1, prize=1.0, law=None, **declared):
+        self.tosses, self.prize, self.known_law = tosses, prize, law
+        for name, value in declared.items():
+            setattr(self, name, value)
+
+    def start(self):
+        return (0, 0)
+
+    def actions(self, x, y):
+        return pkd.CHANCE if y else ["toss"]
+
+    def step(self, x, y, a):
+        last = y == self.tosses
+        return [(1.0, 0, pkd.sure(0))] if last else [(1.0, y + 1, self.known_law or "coin")]
+
+    def outcomes(self, z):
+        return [0, 1]
+
+    def reward(self, x, y, a):
+        return self.prize * x if y else 0.0
+
+
+def two_states(horizon=3, rewards=((1.0, 0.0), (0.0, 1.0))):
+    return pkd.TabularMDP(np.full((2, 2, 2), 0.5), rewards, horizon)
+
+
+def test_the_known_delay_bound_with_the_printed_logarithms_is_the_worked_number():
+    bound = bounds.known_delay(**SIZES, episodes=1e4, printed=True)
+    assert bound.leading == pytest.approx(3.225639e6, rel=1e-6)
+    assert bound.lower_order == pytest.approx(3.729480e8, rel=1e-6)
+
+
+@pytest.mark.parametrize(("queue", "expected"), [(3, 26.515303), (4, 27.654738)])
+def test_the_printed_log_factor_of_a_queue_is_the_worked_number(queue, expected):
+    found = bounds.delay_log(queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True)
+    assert found == pytest.approx(expected, abs=5e-7)
+
+
+def test_the_log_factor_of_a_support_is_the_worked_number():
+    assert bounds.support_log(5, 10, 2 * 5 * 2, 1e4) == pytest.approx(22.579564, abs=5e-7)
+
+
+def test_the_generic_log_factors_are_the_worked_numbers():
+    assert bounds.union_log(5, 20, 6, 100, 0.1) == pytest.approx(18.3798587494, abs=5e-11)
+    assert 3 * bounds.support_log(3, 5, 6, 100, 0.1) == pytest.approx(44.6199025563, abs=5e-11)
+
+
+def test_the_corrected_log_factor_adds_the_clock_to_the_printed_one():
+    sizes = {"actions": 2, "horizon": 10, "n_features": 20, "episodes": 1e4}
+    assert bounds.delay_log(3, 5, **sizes) - bounds.delay_log(3, 5, **sizes, printed=True) == pytest.approx(log(11))
+
+
+def test_the_corrected_union_log_adds_the_horizon_to_the_printed_one():
+    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(7, 20, 6, 100, printed=True) == pytest.approx(log(7))
+
+
+def test_a_small_support_beats_a_long_queue():
+    found = bounds.delay_log(40, 2, actions=4, horizon=50, n_features=80, episodes=1e5)
+    assert found == pytest.approx(2 * log(32 * 50 * 2 * 80 * 1e5 / 0.05))
+
+
+def test_the_printed_bound_says_something_only_after_160_million_episodes():
+    first = bounds.smallest_episodes(lambda k: bounds.known_delay(**SIZES, episodes=k, printed=True), 10)
+    assert first == pytest.approx(1.6e8, rel=0.02)
+
+
+def test_the_smallest_number_of_episodes_is_where_a_bound_crosses_the_trivial_one():
+    assert bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101  # 10 sqrt(K) < K exactly for K > 100
+
+
+def test_a_bound_below_the_trivial_one_at_once_needs_one_episode():
+    assert bounds.smallest_episodes(lambda k: 0.0, 1.0) == 1
+
+
+def test_a_bound_that_grows_linearly_is_refused():
+    with pytest.raises(pkd.ModelError, match=r"bound\(K\)/K must fall to zero"):
+        bounds.smallest_episodes(lambda k: 2.0 * k, 1.0)
+
+
+def test_no_longest_inter_arrival_time_gives_no_logarithm_of_zero():
+    with_zero = bounds.known_delay(5, 2, 10, 3, 0, 5, 1e4)
+    assert with_zero == bounds.known_delay(5, 2, 10, 3, 1, 5, 1e4)
+
+
+def test_the_rate_without_delay_is_the_rate_of_an_mdp_and_not_zero():
+    iota = log(10 * 5 * 2 * 1e4 / 0.05)
+    assert bounds.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(10 * sqrt(5 * 2 * 1e4) * iota)
+
+
+def test_a_delay_beyond_the_horizon_costs_no_more_than_one_up_to_it():
+    short, long = (bounds.known_delay(50, 2, 10, d, 1, 50, 1e4) for d in (9, 40))
+    assert short == long
+
+
+def test_the_unknown_law_adds_a_hazard_for_each_counter_and_one_for_the_empty_queue():
+    count, delta, K = 2 * 5 * 2, 0.05, 1e4
+    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [2 * log(32 * 10 * 2 * count * K / delta)] * (10 * (2 + 2))
+    bound = bounds.unknown_delay(**SIZES, episodes=K)
+    assert bound.lower_order == pytest.approx(2640 * 10 * log(e * K * 10) * sum(wide))
+
+
+def test_without_waiting_there_is_no_hazard_to_learn():
+    assert bounds.unknown_delay(5, 2, 10, 3, 0, 5, 1e4) == bounds.known_delay(5, 2, 10, 3, 0, 5, 1e4)
+
+
+def test_the_first_order_bound_follows_each_delay():
+    n, K = 2 * 2, 1e5
+    delays = [[0, 1], [2, 3]]
+    logs = [(d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05) for row in delays for d in row]
+    found = bounds.first_order(delays, 20, 1, 50, K)
+    assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
+
+
+def test_the_first_order_bound_with_equal_delays_is_theorem_one():
+    assert bounds.first_order([[3, 3]] * 5, 10, 2, 5, 1e4) == bounds.known_delay(**SIZES, episodes=1e4)
+
+
+def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_feature():
+    K, H, Y = 1e4, 6, 20
+    first = log(32 * H**2 * Y * 2 * K / 0.05)
+    narrow, wide = (b * log(32 * H * b * 2 * K / 0.05) for b in (1, 9))
+    bound = bounds.general([1, 9], horizon=H, n_y=Y, episodes=K)
+    assert narrow < first < wide
+    assert bound.leading == pytest.approx(56 * H * sqrt(K * log(e * K * H) * (narrow + first)))
+    assert bound.lower_order == pytest.approx(2640 * H * log(e * K * H) * (narrow + wide))
+
+
+def test_the_general_rate_caps_the_logarithm_of_y_by_the_support():
+    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(7 * sqrt(9 * (1 + log(20))) + 7 * 101)
+
+
+def test_the_new_rate_improves_on_the_previous_one_by_the_factor_the_paper_claims():
+    iota = log(16 * 20 * 3 * 1e6 / 0.05)
+    new = bounds.known_delay_rate(20, 3, 16, 4, 20, 1e6).leading / iota
+    assert bounds.previous_rate(20, 3, 16, 4, 1e6) / new == pytest.approx(sqrt(16) * 4**2)
+
+
+def test_the_unknown_law_adds_the_second_term_of_theorem_two():
+    iota = log(10 * 5 * 2 * 1e4 / 0.05)
+    known, unknown = bounds.known_delay_rate(5, 2, 10, 3, 5, 1e4), bounds.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4)
+    assert unknown.leading - known.leading == pytest.approx(10 * sqrt(2 * 5 * 2 * 1e4) * iota)
+    assert unknown.lower_order - known.lower_order == pytest.approx(10 * 2 * 5 * 2 * iota**2)
+
+
+@pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
+def test_the_lower_bound_is_the_worked_number(printed, expected):
+    assert bounds.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(expected, abs=5e-7)
+
+
+def test_a_lower_bound_without_room_for_a_code_names_the_smallest_size():
+    with pytest.raises(pkd.ModelError, match=r"D~ = .* is 1, .* B/2 = 1"):
+        bounds.lower_bound(100, 2, 100, 10, 2, 1e6)
+
+
+def test_a_bound_remembers_its_terms_through_pickling():
+    bound = pickle.loads(pickle.dumps(bounds.Bound(3.0, 4.0)))
+    assert (bound, bound.leading, bound.lower_order) == (7.0, 3.0, 4.0)
+
+
+def test_bad_sizes_come_in_one_error():
+    with pytest.raises(pkd.ModelError) as error:
+        bounds.known_delay(5, 2, 0, -1, -2, 5, 1e4, delta=1.5)
+    assert error.value.findings == (
+        "horizon is 0; expected a number of at least 1",
+        "max_delay is -1; expected 0 or more",
+        "longest is -2; expected 0 or more",
+        "delta is 1.5; expected a probability strictly between 0 and 1",
+    )
+
+
+def test_the_bound_of_a_table_is_the_general_theorem_with_its_sizes():
+    mdp = two_states()
+    found = bounds.regret_bound(mdp.model(), 1e4)
+    assert found == pytest.approx(bounds.general([2] * 4, horizon=3, n_y=1, episodes=1e4))
+
+
+def test_returns_of_another_width_scale_the_bound():
+    mdp = two_states(rewards=((-5.0, 2.0), (0.0, 1.0)))
+    assert bounds.regret_bound(mdp.model(), 1e4) == pytest.approx(7 * bounds.regret_bound(two_states().model(), 1e4))
+
+
+def test_a_declared_range_of_returns_takes_the_place_of_the_possible_one():
+    found, declared = (bounds.regret_bound(Coins(**options), 1e4) for options in ({}, {"return_range": (-2.0, 10.0)}))
+    assert declared == pytest.approx(12 / 3 * found)
+
+
+def test_one_coin_for_all_steps_is_one_feature():
+    found = bounds.regret_bound(Coins(), 1e4)
+    assert found == pytest.approx(bounds.general([2], horizon=3, n_y=2, episodes=1e4))
+
+
+def test_features_of_known_law_cost_nothing():
+    assert bounds.regret_bound(Coins(law=pkd.Known({0: 0.5, 1: 0.5})), 1e4) == 0.0
+
+
+def test_more_unknown_moves_than_steps_count_in_the_growth():
+    once, twice = (bounds.regret_bound(Coins(tosses, prize=1 / tosses), 1e4) for tosses in (1, 2))
+    assert twice.lower_order / once.lower_order == pytest.approx(log(e * 1e4 * 6) / log(e * 1e4 * 3))
+
+
+def test_a_declared_number_of_features_enters_the_logarithms_only():
+    found = bounds.regret_bound(Coins(n_features=50), 1e4)
+    assert found == pytest.approx(bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50))
+
+
+def test_the_smallest_share_that_can_follow_a_feature_decides_its_logarithm():
+    class Shared(Coins):
+        def branching(self, z):
+            return 40  # so that the union bound over y is the smaller one
+
+        def share(self, z, y):
+            return {1: 0.25, 2: 0.01}[y]
+
+    found = bounds.regret_bound(Shared(tosses=2), 1e4)
+    assert found.leading == pytest.approx(56 * 6 * sqrt(1e4 * log(e * 1e4 * 6) * log(32 * 9 * 1e4 / (0.05 * 0.01))))
+
+
+def test_the_settlement_is_part_of_the_model():
+    class Settled(Coins):
+        def last_step(self, x, y, a):
+            return [(1.0, "paid late", "last coin")] if y == 0 else [(1.0, 0, pkd.sure(0))]
+
+    found = bounds.regret_bound(Settled(), 1e4)
+    assert found == pytest.approx(bounds.general([2, 2], horizon=3, n_y=3, episodes=1e4))
+
+
+def test_an_unknown_reward_adds_its_logarithm_to_both_sums():
+    class Tipped(Coins):
+        def reward(self, x, y, a):
+            return pkd.UnknownReward("tip", 0.0, 1.0)
+
+    mean = log(32 * 9 * 1e4 / 0.05)
+    plain, tipped = (bounds.regret_bound(model, 1e4) for model in (Coins(prize=2.0), Tipped()))
+    assert tipped.lower_order - plain.lower_order == pytest.approx(2640 * 6 * log(e * 1e4 * 3) * mean)
+
+
+def test_the_widest_start_state_decides_the_width():
+    class Uneven(Coins):
+        def start(self):
+            return {(0, 0): 0.5, (0, "rich"): 0.5}
+
+        def actions(self, x, y):
+            return ["take", "leave"] if y == "rich" else super().actions(x, y)
+
+        def step(self, x, y, a):
+            return [(1.0, 0, pkd.sure(0))] if y == "rich" else super().step(x, y, a)
+
+        def reward(self, x, y, a):
+            return (100.0 if a == "take" else 0.0) if y == "rich" else super().reward(x, y, a)
+
+    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0))
+
+
+def test_a_cycle_of_chance_states_is_an_error():
+    class Circle(Coins):
+        def step(self, x, y, a):
+            return [(1.0, 1, "coin")]
+
+    with pytest.raises(pkd.ModelError, match="CHANCE states form a cycle"):
+        bounds.regret_bound(Circle(), 1e4)
+
+
+def test_a_plot_draws_each_bound_and_the_trivial_one():
+    axes = Figure().subplots()
+    bounds.plot({"root": lambda k: 10 * sqrt(k)}, [1, 100, 10_000], width=2.0, axes=axes)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert drawn == {"root": [10.0, 100.0, 1000.0], "trivial: 2 K": [2.0, 200.0, 20_000.0]}
+
+
+@pytest.mark.parametrize("episodes", [0, -3, -inf])
+def test_a_model_needs_at_least_one_episode(episodes):
+    with pytest.raises(pkd.ModelError, match=r"episodes is .*; expected a number of at least 1"):
+        bounds.regret_bound(Coins(), episodes)
