@@ -27,8 +27,8 @@ docs: .venv/ready-docs  ## build the pages into docs/_build; a warning is an err
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
 bench: .venv/ready-bench  ## measure and write the tables into out/
-	$(BIN)/python -m benchmarks.startup --out out
-	$(BIN)/python -m benchmarks.learning --out out
+	$(BIN)/python benchmarks/startup.py --out out
+	$(BIN)/python benchmarks/learning.py --out out
 
 clean:  ## remove what the other targets made
 	rm -rf .venv out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

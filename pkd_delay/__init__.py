@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pkd_delay.environment import DelayedEnv as DelayedEnv
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
     from pkd_delay.law import DelayLaw as DelayLaw
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
 _HOME_OF = {
     "Delayed": "process",
+    "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
     "DelayLaw": "law",

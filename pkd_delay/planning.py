@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import pkd
 from pkd import ModelError
 from pkd_delay.policy import DelayedPlan
-from pkd_delay.process import DelayedMDP, DelayedProblem
+from pkd_delay.process import DelayedMDP, DelayedProblem, DelayLawKind, refuse_other_words
 from pkd_delay.unknown import Move
 
 if TYPE_CHECKING:
     from pkd.optimism import Optimism
 
 __all__ = ["learn", "named_counts", "optimistic_plan", "plan"]
-
-DelayLawKind = Literal["known", "unknown"]
 
 
 def plan(delayed: DelayedProblem) -> DelayedPlan:
@@ -99,8 +97,7 @@ def refuse_what_cannot_fit(delayed: DelayedProblem) -> None:
 
 
 def _model(delayed: DelayedProblem, delay_law: DelayLawKind) -> Any:
-    if delay_law not in ("known", "unknown"):
-        raise ModelError(f'delay_law is {delay_law!r}; expected "known" or "unknown"')
+    refuse_other_words(delay_law)
     return delayed.known() if delay_law == "known" else delayed.unknown()
 
 

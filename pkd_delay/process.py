@@ -26,9 +26,16 @@ from pkd_delay.unknown import DelayFeature, UnknownDelay
 if TYPE_CHECKING:
     from pkd.model import Law
 
-__all__ = ["Delayed", "DelayedMDP", "DelayedProblem", "Sizes"]
+__all__ = ["DelayLawKind", "Delayed", "DelayedMDP", "DelayedProblem", "Sizes", "refuse_other_words"]
 
+DelayLawKind = Literal["known", "unknown"]
 SHOWN_FINDINGS = 5  # bad rows of one table that are named; the rest is counted
+
+
+def refuse_other_words(delay_law: Any) -> None:
+    """ModelError unless `delay_law` is one of the two words for what the learner knows."""
+    if delay_law not in ("known", "unknown"):
+        raise ModelError(f'delay_law is {delay_law!r}; expected "known" or "unknown"')
 
 
 def _as_given(value: Any) -> Any:
@@ -97,9 +104,13 @@ class Delayed(DelayedProblem):
     problem: Problem
     inter_arrival: InterArrivalOf
     max_delay: int
-    delay_law: Literal["known", "unknown"] = attrs.field(default="known", validator=attrs.validators.in_(("known", "unknown")))
+    delay_law: DelayLawKind = attrs.field(default="known")
     delay_feature: DelayFeature = None
     instead: Instead = None
+
+    @delay_law.validator
+    def _check_delay_law(self, attribute: Any, value: Any) -> None:
+        refuse_other_words(value)
 
     @classmethod
     def constant(cls, problem: Problem, delay: int) -> Delayed:

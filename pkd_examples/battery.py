@@ -54,10 +54,10 @@ class Battery(pkd.PartiallyKnownMDP):
 
     def reward(self, x: Any, y: Any, a: Any) -> float:
         bought = self._charged(y[1], a) - y[1]
-        return -self.prices[x] * (bought if bought > 0 else self.efficiency * bought)
+        return float(-self.prices[x] * (bought if bought > 0 else self.efficiency * bought))
 
     def final(self, x: Any, y: Any) -> float:
-        return self.salvage * y[1]
+        return float(self.salvage * y[1])
 
     def _charged(self, charge: int, a: str) -> int:
         return min(max(charge + MOVES[a], 0), self.capacity)
@@ -108,15 +108,15 @@ def price_chain(model: Battery, persistence: float, noise: float) -> dict[tuple[
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """Sell, hold and buy over the hours and the prices, for a half-full battery on the first day."""
     model = problem.model()
-    hours = range(min(model.hours, model.horizon))
+    hours, half = range(min(model.hours, model.horizon)), model.capacity // 2
     grid = [
-        [math.nan if a is None else MOVES[a] for hour in hours for a in [chosen(plan, hour + 1, x, (hour, model.capacity // 2))]]
+        [math.nan if a is None else float(MOVES[a]) for hour in hours for a in [chosen(plan, hour + 1, x, (hour, half))]]
         for x in range(len(model.prices))
     ]
     ax.imshow(grid, origin="lower", aspect="auto", cmap="RdYlGn_r", vmin=-1, vmax=1)
     for x, row in enumerate(grid):
         for hour, move in enumerate(row):
-            ax.text(hour, x, {-1: "sell", 0: "", 1: "buy"}.get(move, "?"), ha="center", va="center", fontsize="xx-small")
+            ax.text(hour, x, {-1.0: "sell", 0.0: "", 1.0: "buy"}.get(move, "?"), ha="center", va="center", fontsize="xx-small")
     ax.set_yticks(range(len(model.prices)), [f"{price:g}" for price in model.prices])
     ax.set(xlabel="hour", ylabel="price now", title="What a half-full battery does (?: not reached)")
     return ax

@@ -59,8 +59,8 @@ class Inventory(pkd.PartiallyKnownMDP):
     def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
         day, stock, pipeline = y
         if x is None:
-            arriving, *coming = (*pipeline, a)
-            return [(1.0, (day, min(stock + arriving, self.capacity), tuple(coming)), day)]
+            coming = (*pipeline, a)
+            return [(1.0, (day, min(stock + coming[0], self.capacity), coming[1:]), day)]
         return [(1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), pkd.sure(None))]
 
     def outcomes(self, z: Any) -> Iterable[int]:
@@ -68,11 +68,11 @@ class Inventory(pkd.PartiallyKnownMDP):
 
     def reward(self, x: Any, y: Any, a: Any) -> float:
         if x is None:
-            return -(self.unit * a + self.fixed * (a > 0))
-        return -(self.holding * max(y[1] - x, 0) + self.shortage * max(x - y[1], 0))
+            return -float(self.unit * a + self.fixed * (a > 0))
+        return -float(self.holding * max(y[1] - x, 0) + self.shortage * max(x - y[1], 0))
 
     def final(self, x: Any, y: Any) -> float:
-        return self.salvage * max(y[1], 0)
+        return float(self.salvage * max(y[1], 0))
 
     def y_label(self, y: Any) -> str:
         return f"day {y[0] + 1}, stock {y[1]}" + (f", coming {'+'.join(map(str, y[2]))}" if y[2] else "")

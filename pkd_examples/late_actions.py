@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 import pkd
+from pkd_examples.options import as_table
 from pkd_examples.problem import Problem, chosen
 from pkd_examples.tank import tank
 
@@ -35,7 +36,7 @@ class LateActions(pkd.PartiallyKnownMDP):
     are always the latest ones and their ages are their places in the queue.
     """
 
-    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=lambda table: tuple(tuple(map(float, row)) for row in table))
+    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=as_table)
     horizon: int
     delay: Mapping[int, float]  # {steps: probability}
     first: int = 0  # state at the start

@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 import pkd
+from pkd_examples.options import as_table
 from pkd_examples.problem import Problem, chosen
 from pkd_examples.tank import tank
 
@@ -31,7 +32,7 @@ class MissingObservations(pkd.PartiallyKnownMDP):
     rewards: (S, A), paid in the replay, because paid at once they would tell the state.
     """
 
-    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=lambda table: tuple(tuple(map(float, row)) for row in table))
+    rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=as_table)
     horizon: int
     shown: float  # probability that a state is shown
     longest: int  # after so many steps without a state one is shown for sure

@@ -15,7 +15,7 @@ import attrs
 
 import pkd
 
-__all__ = ["check_options", "checked", "number", "options_of", "probability", "whole"]
+__all__ = ["as_table", "check_options", "checked", "number", "options_of", "probability", "whole"]
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
 
@@ -39,6 +39,11 @@ def probability(default: float) -> Any:
 def checked(default: Any, expected: str, holds: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> Any:
     """A field with a rule of its own."""
     return attrs.field(default=default, converter=convert, metadata={"expected": expected, "holds": holds})
+
+
+def as_table(rows: Any) -> tuple[tuple[float, ...], ...]:
+    """An array or nested sequence, (S, A), as plain numbers: indexing them is faster in a model than indexing an array."""
+    return tuple(tuple(float(value) for value in row) for row in rows)
 
 
 def check_options(model: Any) -> None:

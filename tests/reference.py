@@ -116,8 +116,8 @@ def optimistic_mean(
         return sum(value * k for value, k in seen.items()) / n if n else (r.low + r.high) / 2
     if n <= (0 if rule.kind == "hoeffding" else 1):
         return r.high
-    mean = sum(value * k for value, k in seen.items()) / n
-    variance = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
+    mean: float = sum(value * k for value, k in seen.items()) / n
+    variance: float = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
     ell = rule.log_factor or math.log(32 * model.horizon**2 * len(reachable(model).reward_features) * episodes / delta)
     return min(r.high, mean + bonus(rule, variance, r.high - r.low, n, ell))
 
@@ -187,11 +187,8 @@ def decisions(model: PartiallyKnownMDP) -> list[tuple[int, Any, Any]]:
 def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
     """The best expected return over all deterministic policies, each summed over all of its trajectories."""
     places = decisions(model)
-    best = -math.inf
-    for actions in itertools.product(*(choices(model, x, y) for _, x, y in places)):
-        table = dict(zip(places, actions, strict=True))
-        best = max(best, expected_return(model, law, lambda h, x, y, table=table: table[h, x, y]))
-    return best
+    policies = itertools.product(*(choices(model, x, y) for _, x, y in places))
+    return max(expected_return(model, law, _following(dict(zip(places, actions, strict=True)))) for actions in policies)
 
 
 def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
@@ -265,6 +262,10 @@ def branches(model: PartiallyKnownMDP, h: int, x: Any, y: Any, a: Any) -> list[t
 def support(model: PartiallyKnownMDP, z: Any) -> list[Any]:
     """Every x' that can follow z."""
     return [x for x, p in z.law if p > 0] if isinstance(z, Known) else list(model.outcomes(z))
+
+
+def _following(table: Mapping[tuple[int, Any, Any], Any]) -> Policy:
+    return lambda h, x, y: table[h, x, y]
 
 
 def _under(law: Counts) -> tuple[Callable[..., float], Callable[..., float]]:

@@ -147,7 +147,7 @@ def build(shape: Shape) -> Case:
     rng = random.Random(shape.seed)
     xs, ys = XS[: shape.n_x], YS[: shape.n_y]
     supports = {f"z{i}": tuple(rng.sample(xs, rng.randint(1, len(xs)))) for i in range(shape.n_features)}
-    law = {z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()}
+    law: dict[Any, dict[Any, float]] = {z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()}
     kinds = {(x, y): _kind(rng, shape, y == ys[-1]) for x in xs for y in ys}
     places = [(x, y, a) for (x, y), kind in kinds.items() if kind is not END for a in ((None,) if kind is CHANCE else kind)]
     main = {place: _moves(rng, shape, kinds, supports, place) for place in places}

@@ -1,4 +1,4 @@
-"""Who may import whom, as far as import-linter (run by `make lint`) cannot say it: adapters use only exported names, and start-up is light."""
+"""Who may import whom, where import-linter (run by `make lint`) cannot tell: adapters use exported names only, and start-up is light."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ Joint = dict[Any, dict[Any, float]]  # y' -> {x': probability of (x', y')}
 def truth_findings(walk: Walk, truth: Any, laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
     """What disagrees between a model with the laws given for it, and the truth, in every reachable move before the last action.
 
-    laws: {z: {x': probability}}, empty if there are none. truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
+    truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
+    laws: {z: {x': probability}}, empty if there are none.
     """
     if not isinstance(truth, Mapping | TabularMDP) and not callable(truth):
         yield f"truth is a {type(truth).__name__}; expected a function (x, y, a) -> {{(x', y'): probability}}, or a mapping or TabularMDP"
@@ -78,7 +79,7 @@ def _kernel_findings(walk: Walk, move: Move, joint: Joint) -> Iterator[str]:
 
 
 def _sufficiency_findings(walk: Walk, joints: dict[Move, Joint], laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
-    """One feature, one law of x': for each z the move that disagrees most with the first one met, or with the law that is known or given."""
+    """One feature, one law of x': for each z the move that disagrees most with the first one, or with the law that is known or given."""
     first: dict[Any, tuple[str, dict[Any, float]]] = {z: (f"the law of {show(z)}", law) for z, law in laws.items()}
     worst: dict[Any, tuple[float, str]] = {}
     outside: dict[Any, str] = {}

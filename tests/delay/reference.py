@@ -1,6 +1,6 @@
 """Slow references for delayed MDPs, each written straight from a definition and sharing no code with pkd or pkd_delay.
 
-`best_over_histories` is expectimax over everything the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5 with the
+`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5 with the
 corrections of the errata. `solve` and `value_of` walk the contract of a partially known MDP by plain recursion; they know nothing of delays.
 """
 
@@ -14,35 +14,83 @@ from functools import cache
 from pkd import CHANCE, END, Known
 
 
-def best_over_histories(P, r, H, start, delay_law, D):
+def best_over_histories(start, n_actions, H, move, delay_law, D):
     """The best expected return over all history-dependent policies, from Assumption 1 alone.
 
-    P (S, A, S), r (S, A), start (S,), delay_law (S, A, W + 2). A hidden trajectory is (states, delays); the belief is the set of all hidden
-    trajectories that agree with what was seen, with their probabilities. What is seen at step h: every s_t with t + D_{t-1} <= h.
+    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A hidden trajectory is (states, delays, return);
+    the belief is the set of all hidden trajectories that agree with what was seen, with their probabilities. What is seen at step h: every
+    s_t with t + D_{t-1} <= h.
     """
-    S, A = r.shape
 
     def seen(states, delays, h):
         return tuple(states[t - 1] for t in range(1, h + 1) if t + delays[t - 1] <= h)
 
-    def best(h, actions, belief):
+    def best(h, belief):
         if h == H + 1:
-            return sum(p * sum(r[s, a] for s, a in zip(states, actions, strict=False)) for (states, _), p in belief.items())
+            return sum(p * paid for (_, _, paid), p in belief.items())
         values = []
-        for a in range(A):
+        for a in range(n_actions):
             after = defaultdict(lambda: defaultdict(float))
-            for (states, delays), p in belief.items():
-                s = states[-1]
-                for delta, p_delta in enumerate(delay_law[s, a], start=-1):
-                    for s_next in range(S):
-                        weight = p * p_delta * P[s, a, s_next]
+            for (states, delays, paid), p in belief.items():
+                for delta, p_delta in enumerate(delay_law(states[-1], a), start=-1):
+                    delay = min(max(delays[-1] + delta, 0), D)
+                    for p_move, s_next, reward in move(h, states[-1], a):
+                        weight = p * p_delta * p_move
                         if weight > 0:
-                            hidden = ((*states, s_next), (*delays, min(max(delays[-1] + delta, 0), D)))
-                            after[seen(*hidden, h + 1)][hidden] += weight
-            values.append(sum(best(h + 1, (*actions, a), group) for group in after.values()))
+                            hidden = ((*states, s_next), (*delays, delay), paid + reward)
+                            after[seen(*hidden[:2], h + 1)][hidden] += weight
+            values.append(sum(best(h + 1, group) for group in after.values()))
         return max(values)
 
-    return sum(best(1, (), {((s,), (0,)): start[s]}) for s in range(S) if start[s] > 0)  # s_1 is seen
+    return sum(best(1, {((s,), (0,), 0.0): p}) for s, p in start.items() if p > 0)  # s_1 is seen
+
+
+def best_in_tables(P, r, H, start, delay_law, D):
+    """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W + 2)."""
+    moves = {(s, a): [(p, t, r[s, a]) for t, p in enumerate(P[s, a]) if p > 0] for s in range(len(r)) for a in range(len(r[0]))}
+    return best_over_histories(dict(enumerate(start)), len(r[0]), H, lambda h, s, a: moves[s, a], lambda s, a: delay_law[s, a], D)
+
+
+def best_in_base(base, law, delay_law, D):
+    """`best_over_histories` of any partially known MDP with actions 0, 1, ...; its chance states happen inside a step, unseen.
+
+    A base that has ended stays where it is and pays nothing more; what it pays where it stops is paid on arrival there.
+    """
+    H = base.horizon
+
+    def ask(z):
+        return law(z) if callable(law) else law[z]
+
+    def one_move(x, y, a, last):
+        for p, y_next, z in (base.last_step if last else base.step)(x, y, a):
+            for x_next, q in z.law if isinstance(z, Known) else ask(z).items():
+                yield p * q, (x_next, y_next)
+
+    def settle(state, last):  # through the chance states to a decision state or an end: [(p, state, paid)]
+        kind = base.actions(*state)
+        if kind is END or (kind is not CHANCE and last):
+            return [(1.0, state, base.final(*state))]
+        if kind is not CHANCE:
+            return [(1.0, state, 0.0)]
+        paid = base.reward(*state, None)
+        return [(p * q, t, paid + more) for p, s in one_move(*state, None, last) for q, t, more in settle(s, last) if p * q > 0]
+
+    @cache
+    def move(h, state, a):
+        if base.actions(*state) is END:
+            return [(1.0, state, 0.0)]
+        paid = base.reward(*state, a)
+        return [(p * q, t, paid + more) for p, s in one_move(*state, a, h == H) for q, t, more in settle(s, h == H) if p * q > 0]
+
+    first = base.start()
+    total, start = 0.0, defaultdict(float)
+    for state, p in (first if isinstance(first, dict) else {first: 1.0}).items():
+        for q, s, paid in settle(state, False):
+            total += p * q * paid
+            start[s] += p * q
+    deciding = {s: p for s, p in start.items() if base.actions(*s) is not END}
+    n_actions = len(base.actions(*next(iter(deciding)))) if deciding else 0
+    return total + best_over_histories(deciding, n_actions, H, move, delay_law, D)
 
 
 def hazard(law, j):

@@ -6,15 +6,13 @@ from hypothesis import given, settings
 
 import pkd
 from pkd_delay import DelayedMDP
-from tests.delay.reference import Exact, best_over_histories, mvp_delayed, solve, value_of
+from tests.delay.reference import Exact, best_in_tables, mvp_delayed, solve, value_of
 from tests.delay.strategies import delayed_mdps
 
 
 def brute_force(delayed):
     mdp = delayed.mdp
-    return best_over_histories(
-        mdp.transitions, mdp.rewards, mdp.horizon, mdp.start_distribution, delayed.inter_arrival, delayed.max_delay
-    )
+    return best_in_tables(mdp.transitions, mdp.rewards, mdp.horizon, mdp.start_distribution, delayed.inter_arrival, delayed.max_delay)
 
 
 def close(value, expected):
@@ -76,7 +74,7 @@ class TestTheEmptyQueue:
     law = np.tile([0.5, 0.0, 0.5], (2, 2, 1))
 
     def test_the_best_history_dependent_policy_earns_two_and_a_half(self):
-        assert best_over_histories(self.P, self.r, 3, [1.0, 0.0], self.law, 2) == pytest.approx(2.5, abs=1e-12)
+        assert best_in_tables(self.P, self.r, 3, [1.0, 0.0], self.law, 2) == pytest.approx(2.5, abs=1e-12)
 
     def test_both_adapters_earn_two_and_a_half(self):
         delayed = DelayedMDP(pkd.TabularMDP(self.P, self.r, 3), {-1: 0.5, 1: 0.5}, 2)

@@ -40,7 +40,7 @@ def merged(model: Any, coarser: Callable[[Any], Any], outcomes: Any = None) -> A
     return Merged(**options_of(model))
 
 
-class WeatherPayments(Admission):
+class PayingForService(Admission):
     """Customers pay more where a server is free."""
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> Any:
@@ -85,7 +85,7 @@ def cases() -> dict[str, tuple[Any, Any, Any]]:
     }
     even = dict.fromkeys(range(1, 11), 0.1)
     fine = {
-        "admission": (WeatherPayments(servers=3, free=0.2, horizon=5), {True: {1: 0.1, 8: 0.9}, False: {1: 0.9, 8: 0.1}}),
+        "admission": (PayingForService(servers=3, free=0.2, horizon=5), {True: {1: 0.1, 8: 0.9}, False: {1: 0.9, 8: 0.1}}),
         "option": (Momentum(horizon=6), {True: {"up": 0.9, "down": 0.1}, False: {"up": 0.4, "down": 0.6}}),
         "gambler": (LoadedCoin(goal=8, capital=3, horizon=5), {True: {"heads": 0.1, "tails": 0.9}, False: {"heads": 0.7, "tails": 0.3}}),
         "blackjack": (CrookedDealer(), {"player": even, "dealer": {1: 0.5, 9: 0.5}}),

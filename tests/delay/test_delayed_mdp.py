@@ -1,0 +1,180 @@
+"""DelayedMDP and Delayed: what they hold, what they refuse, and that the models made from them hold no truth."""
+
+import attrs
+import numpy as np
+import pytest
+
+import pkd
+import pkd_delay
+from pkd_delay import Delayed, DelayedMDP
+from tests.delay.strategies import TableBase
+
+MDP = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 3)
+LAW = {-1: 0.2, 0: 0.5, 2: 0.3}
+
+
+def test_one_law_serves_all_states_and_actions():
+    delayed = DelayedMDP(MDP, LAW, 2)
+    assert delayed.inter_arrival.shape == (2, 2, 4)
+    assert delayed.inter_arrival[1, 0] == pytest.approx([0.2, 0.5, 0.0, 0.3])
+    assert delayed.longest == 2
+
+
+def test_laws_may_differ_between_states_and_actions():
+    delayed = DelayedMDP(MDP, {(s, a): {s + a: 1.0} for s in range(2) for a in range(2)}, 2)
+    assert delayed.inter_arrival[1, 1].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert delayed.inter_arrival[0, 0].tolist() == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_an_array_keeps_its_largest_inter_arrival_time_even_if_it_never_happens():
+    assert DelayedMDP(MDP, np.tile([0.5, 0.5, 0.0, 0.0], (2, 2, 1)), 2).longest == 2
+
+
+def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
+    delayed = DelayedMDP.constant(MDP, 2)
+    assert (delayed.max_delay, delayed.longest) == (2, 2)
+    assert delayed.inter_arrival[0, 0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "findings"),
+    [
+        ({"inter_arrival": {0: 0.5}}, ["inter_arrival sums to 0.5, not 1"]),
+        ({"inter_arrival": {-2: 1.0}}, ["inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"]),
+        ({"max_delay": -1}, ["max_delay is -1; expected an integer >= 0"]),
+        ({"max_delay": 1.5}, ["max_delay is 1.5; expected an integer >= 0"]),
+        (
+            {"inter_arrival": np.ones((2, 3, 3)) / 3},
+            [
+                "inter_arrival has shape (2, 3, 3); expected (S, A, W + 2) = (2, 2, at least 2): Pr(Delta = -1), Pr(Delta = 0), ..., "
+                "Pr(Delta = W)"
+            ],
+        ),
+        (
+            {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
+            ["inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."],
+        ),
+        (
+            {"inter_arrival": {(s, a): {0: 1.0} for s in range(3) for a in range(2)}},
+            [f"inter_arrival has a law for (2, {a}); expected (s, a) with s < 2 and a < 2" for a in range(2)],
+        ),
+        ({"branching": 1}, ["branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None"]),
+        (
+            {"inter_arrival": {0: float("nan")}, "max_delay": -3, "branching": 1},
+            [
+                "max_delay is -3; expected an integer >= 0",
+                "inter_arrival has probability nan; expected a number in [0, 1]",
+                "branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None",
+            ],
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_all_findings_at_once(arguments, findings):
+    with pytest.raises(pkd.ModelError) as error:
+        DelayedMDP(**{"mdp": MDP, "inter_arrival": LAW, "max_delay": 2} | arguments)
+    assert list(error.value.findings) == findings
+
+
+def test_many_bad_rows_are_counted_and_not_all_listed():
+    with pytest.raises(pkd.ModelError) as error:
+        DelayedMDP(pkd.TabularMDP(np.ones((9, 1, 9)) / 9, np.ones((9, 1)), 2), np.zeros((9, 1, 2)), 1)
+    assert error.value.findings[0] == "inter_arrival[0, 0] sums to 0, not 1"
+    assert error.value.findings[-1] == "... and 4 more of this kind"
+
+
+def test_names_of_the_wrong_length_are_refused():
+    with pytest.raises(pkd.ModelError, match="state_names: expected 2 names"):
+        DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 3, state_names=["only one"]), LAW, 1)
+
+
+def test_a_model_in_place_of_a_table_is_refused_with_the_way_out():
+    with pytest.raises(pkd.ModelError, match="expected a pkd.TabularMDP .for any other model use pkd_delay.Delayed."):
+        DelayedMDP(TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1)
+
+
+def test_a_constant_delay_below_zero_is_refused():
+    with pytest.raises(pkd.ModelError, match="delay is -1; expected an integer >= 0"):
+        DelayedMDP.constant(MDP, -1)
+
+
+def test_a_plan_that_no_memory_can_hold_is_refused_before_any_is_taken():
+    delayed = DelayedMDP.constant(pkd.TabularMDP(MDP.transitions, MDP.rewards, 200), 150)
+    with pytest.raises(pkd.ModelError, match=r"a plan for S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each"):
+        pkd_delay.plan(delayed)
+
+
+def test_an_unknown_word_for_the_delay_law_is_refused():
+    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+        pkd_delay.learn(DelayedMDP(MDP, LAW, 1), 10, delay_law="guess")
+    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+        Delayed(MDP, LAW, 1, delay_law="guess")
+
+
+def test_sizes_are_those_of_the_papers_definitions():
+    """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15 and 150."""
+    sizes = DelayedMDP(pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3).sizes
+    assert (sizes.queues, sizes.augmented_states, sizes.y, sizes.z) == (15, 4125, (825, 165), (15, 150))
+
+
+def test_erratum_the_number_of_y_needs_all_counters():
+    """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60; W + 2 counters would give 45."""
+    assert DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1).sizes.y[0] == 60
+
+
+def reachable_values(thing, seen):
+    """Every array and number that an object holds, through attributes and containers."""
+    if id(thing) in seen:
+        return
+    seen[id(thing)] = thing
+    if isinstance(thing, np.ndarray):
+        yield thing
+    elif isinstance(thing, float):
+        yield np.array(thing)
+    elif isinstance(thing, dict):
+        for part in thing.values():
+            yield from reachable_values(part, seen)
+    elif isinstance(thing, (list, tuple, set)):
+        for part in thing:
+            yield from reachable_values(part, seen)
+    elif getattr(thing, "__closure__", None):
+        for cell in thing.__closure__:
+            yield from reachable_values(cell.cell_contents, seen)
+    elif attrs.has(type(thing)):
+        for field in attrs.fields(type(thing)):
+            yield from reachable_values(getattr(thing, field.name), seen)
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        yield from reachable_values(vars(thing), seen)
+
+
+def test_the_models_hold_no_transition_law_and_the_second_no_delay_law():
+    """The secret numbers .37/.63 of P and .41/.59 of the delay must not be found in what a learner is given."""
+    mdp = pkd.TabularMDP(np.tile([0.37, 0.63], (2, 2, 1)), np.eye(2), 3)
+    delayed = DelayedMDP(mdp, {0: 0.41, 1: 0.59}, 1)
+
+    def holds(model, number):
+        return any(np.any(np.isclose(values, number)) for values in reachable_values(model, {}))
+
+    assert not holds(delayed.known(), 0.37)
+    assert not holds(delayed.unknown(), 0.37)
+    assert not holds(delayed.unknown(), 0.41)
+    assert holds(delayed, 0.37)
+    assert holds(delayed.known(), 0.41)
+
+
+def test_a_problem_chooses_its_model_by_what_is_known():
+    problem = Delayed(MDP, LAW, 2)
+    assert isinstance(problem.model(), pkd_delay.KnownDelay)
+    assert isinstance(Delayed(MDP, LAW, 2, delay_law="unknown").model(), pkd_delay.UnknownDelay)
+    assert problem.unknown().longest == 2
+
+
+def test_the_known_model_passes_every_structural_check():
+    delayed = DelayedMDP(MDP, LAW, 2)
+    pkd.check_model(delayed.known(), delayed.law())
+
+
+def test_the_unknown_model_passes_every_structural_check():
+    """With a |Z| that counts the arrivals; MVP-Delayed's own logarithms use W' S A, which is less."""
+    delayed = DelayedMDP(MDP, LAW, 2)
+    model = pkd_delay.UnknownDelay(MDP.model(), 2, 2, n_features=100)
+    pkd.check_model(model, delayed.law())

@@ -1,0 +1,42 @@
+"""Missing observations against the closed form of the two-state chain, and at both ends of what the gauge can do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pkd
+from pkd_examples.missing import MissingObservations, missing_observations
+from pkd_examples.tank import tank
+
+CHAIN = {(s, a): {s: 0.9, 1 - s: 0.1} for s in (0, 1) for a in (0, 1)}
+
+
+@pytest.mark.parametrize(("shown", "longest"), [(0.5, 3), (0.2, 2), (0.9, 9), (0.0, 4), (1.0, 4)])
+def test_the_value_is_that_of_the_age_of_what_was_seen_last(shown: float, longest: int) -> None:
+    # The chain ignores actions, so news of age g is worth (1 + .8^g)/2; the age falls to 0 with probability `shown`, else grows by one.
+    ages, expected = {0: 1.0}, 0.0
+    for _ in range(8):
+        expected += sum(p * (1 + 0.8**age) / 2 for age, p in ages.items())
+        grown = {age + 1: p * (1 - shown) for age, p in ages.items() if age < longest}
+        ages = {0: 1 - sum(grown.values()), **grown}
+    model = MissingObservations(rewards=np.eye(2), horizon=8, shown=shown, longest=longest)
+    assert pkd.plan(model, CHAIN).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_gauge_that_always_answers_is_the_undelayed_world() -> None:
+    world, gauge = tank(), missing_observations(shown=1.0)
+    assert pkd.plan(gauge.model(), gauge.law()).value == pytest.approx(pkd.plan(world.model(), world.law()).value, abs=1e-12)
+
+
+def test_an_episode_teaches_every_transition_though_few_states_were_shown() -> None:
+    problem = missing_observations(shown=0.1, longest=3, horizon=9)
+    model = problem.model()
+    for episode in pkd.simulate(model, problem.law(), lambda h, x, y: 1, 20, seed=5):
+        assert len(list(model.samples(episode))) == 9
+
+
+def test_rewards_are_paid_for_every_step() -> None:
+    # A reward of one in every state is worth the horizon, whatever goes missing.
+    model = MissingObservations(rewards=np.ones((2, 2)), horizon=7, shown=0.3, longest=3)
+    assert pkd.plan(model, CHAIN).value == pytest.approx(7.0)

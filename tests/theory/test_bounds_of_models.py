@@ -1,0 +1,181 @@
+"""The regret bound of a model: what counts as a size, and that delayed models get what the theorems promise."""
+
+from math import e, inf, log, sqrt
+
+import numpy as np
+import pytest
+
+import pkd
+import pkd_delay
+from pkd import bounds
+
+
+class Coins(pkd.PartiallyKnownMDP):
+    """`tosses` unknown coins per action, each shown in a CHANCE state; heads pays `prize`."""
+
+    horizon = 3
+
+    def __init__(self, tosses=1, prize=1.0, law=None, **declared):
+        self.tosses, self.prize, self.known_law = tosses, prize, law
+        for name, value in declared.items():
+            setattr(self, name, value)
+
+    def start(self):
+        return (0, 0)
+
+    def actions(self, x, y):
+        return pkd.CHANCE if y else ["toss"]
+
+    def step(self, x, y, a):
+        last = y == self.tosses
+        return [(1.0, 0, pkd.sure(0))] if last else [(1.0, y + 1, self.known_law or "coin")]
+
+    def outcomes(self, z):
+        return [0, 1]
+
+    def reward(self, x, y, a):
+        return self.prize * x if y else 0.0
+
+
+def two_states(horizon=3, rewards=((1.0, 0.0), (0.0, 1.0))):
+    return pkd.TabularMDP(np.full((2, 2, 2), 0.5), rewards, horizon)
+
+
+def test_the_bound_of_a_table_is_the_general_theorem_with_its_sizes():
+    mdp = two_states()
+    found = bounds.regret_bound(mdp.model(), 1e4)
+    assert found == pytest.approx(bounds.general([2] * 4, horizon=3, n_y=1, episodes=1e4))
+
+
+def test_a_compiled_model_has_the_bound_of_the_model():
+    assert bounds.regret_bound(pkd.compile(Coins()), 1e4) == bounds.regret_bound(Coins(), 1e4)
+
+
+def test_returns_of_another_width_scale_the_bound():
+    mdp = two_states(rewards=((-5.0, 2.0), (0.0, 1.0)))
+    assert bounds.regret_bound(mdp.model(), 1e4) == pytest.approx(7 * bounds.regret_bound(two_states().model(), 1e4))
+
+
+def test_a_declared_range_of_returns_takes_the_place_of_the_possible_one():
+    found, declared = (bounds.regret_bound(Coins(**options), 1e4) for options in ({}, {"return_range": (-2.0, 10.0)}))
+    assert declared == pytest.approx(12 / 3 * found)
+
+
+def test_one_coin_for_all_steps_is_one_feature():
+    found = bounds.regret_bound(Coins(), 1e4)
+    assert found == pytest.approx(bounds.general([2], horizon=3, n_y=2, episodes=1e4))
+
+
+def test_features_of_known_law_cost_nothing():
+    assert bounds.regret_bound(Coins(law=pkd.Known({0: 0.5, 1: 0.5})), 1e4) == 0.0
+
+
+def test_more_unknown_moves_than_steps_count_in_the_growth():
+    once, twice = (bounds.regret_bound(Coins(tosses, prize=1 / tosses), 1e4) for tosses in (1, 2))
+    assert twice.lower_order / once.lower_order == pytest.approx(log(e * 1e4 * 6) / log(e * 1e4 * 3))
+
+
+def test_a_declared_number_of_features_enters_the_logarithms_only():
+    found = bounds.regret_bound(Coins(n_features=50), 1e4)
+    assert found == pytest.approx(bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50))
+
+
+def test_the_smallest_share_that_can_follow_a_feature_decides_its_logarithm():
+    class Shared(Coins):
+        def branching(self, z):
+            return 40  # so that the union bound over y is the smaller one
+
+        def share(self, z, y):
+            return {1: 0.25, 2: 0.01}[y]
+
+    found = bounds.regret_bound(Shared(tosses=2), 1e4)
+    assert found.leading == pytest.approx(56 * 6 * sqrt(1e4 * log(e * 1e4 * 6) * log(32 * 9 * 1e4 / (0.05 * 0.01))))
+
+
+def test_the_settlement_is_part_of_the_model():
+    class Settled(Coins):
+        def last_step(self, x, y, a):
+            return [(1.0, "paid late", "last coin")] if y == 0 else [(1.0, 0, pkd.sure(0))]
+
+    found = bounds.regret_bound(Settled(), 1e4)
+    assert found == pytest.approx(bounds.general([2, 2], horizon=3, n_y=3, episodes=1e4))
+
+
+def test_an_unknown_reward_adds_its_logarithm_to_both_sums():
+    class Tipped(Coins):
+        def reward(self, x, y, a):
+            return pkd.UnknownReward("tip", 0.0, 1.0)
+
+    mean = log(32 * 9 * 1e4 / 0.05)
+    plain, tipped = (bounds.regret_bound(model, 1e4) for model in (Coins(prize=2.0), Tipped()))
+    assert tipped.lower_order - plain.lower_order == pytest.approx(2640 * 6 * log(e * 1e4 * 3) * mean)
+
+
+def test_the_widest_start_state_decides_the_width():
+    class Uneven(Coins):
+        def start(self):
+            return {(0, 0): 0.5, (0, "rich"): 0.5}
+
+        def actions(self, x, y):
+            return ["take", "leave"] if y == "rich" else super().actions(x, y)
+
+        def step(self, x, y, a):
+            return [(1.0, 0, pkd.sure(0))] if y == "rich" else super().step(x, y, a)
+
+        def reward(self, x, y, a):
+            return (100.0 if a == "take" else 0.0) if y == "rich" else super().reward(x, y, a)
+
+    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0))
+
+
+def test_a_cycle_of_chance_states_is_an_error():
+    class Circle(Coins):
+        def step(self, x, y, a):
+            return [(1.0, 1, "coin")]
+
+    with pytest.raises(pkd.ModelError, match="CHANCE states form a cycle"):
+        bounds.regret_bound(Circle(), 1e4)
+
+
+@pytest.mark.parametrize("episodes", [0, -3, -inf])
+def test_a_model_needs_at_least_one_episode(episodes):
+    with pytest.raises(pkd.ModelError, match=r"episodes is .*; expected a number of at least 1"):
+        bounds.regret_bound(Coins(), episodes)
+
+
+def delayed(inter_arrival, max_delay, horizon=6):
+    rng = np.random.default_rng(0)
+    mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 2)), rng.uniform(size=(3, 2)), horizon)
+    return pkd_delay.DelayedMDP(mdp, inter_arrival, max_delay)
+
+
+@pytest.mark.parametrize(("max_delay", "horizon"), [(0, 4), (1, 4), (3, 6)])
+def test_a_known_delay_law_gives_theorem_one(max_delay, horizon):
+    model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, max_delay, horizon).known()
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4))
+
+
+def test_queues_that_the_horizon_cuts_short_make_the_bound_of_a_model_the_smaller_one():
+    model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 5, horizon=4).known()
+    assert bounds.regret_bound(model, 1e4) < bounds.known_delay(3, 2, 4, 5, 2, 3, 1e4)
+
+
+def test_an_unknown_delay_law_gives_the_sums_of_theorem_two():
+    found = bounds.regret_bound(delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 3).unknown(), 1e4)
+    sized = bounds.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
+    # An episode has more unknown moves than its 6 steps, and the model's bound counts them in log(eKM); the sums are the same.
+    assert (found.leading / sized.leading) ** 2 == pytest.approx(found.lower_order / sized.lower_order)
+    assert log(e * 1e4 * 6) < found.lower_order / sized.lower_order * log(e * 1e4 * 6) <= log(e * 1e4 * (3 * 6 - 1))
+
+
+def test_a_crude_maximal_delay_costs_nothing_where_real_delays_are_short():
+    tight, crude = (bounds.regret_bound(delayed({-1: 0.3, 0: 0.7}, max_delay).known(), 1e4) for max_delay in (1, 5))
+    assert crude == tight
+
+
+def test_delays_that_differ_over_pairs_give_the_first_order_bound():
+    waits = {(s, a): {0: 1.0} for s in range(3) for a in range(2)}
+    waits[0, 0] = {1: 0.5, 0: 0.5}
+    model = delayed(waits, 1, horizon=4).known()
+    # After (0, 0) a later state stays late until a -1, which never comes: every pair can meet a delay of 1 but only from step 2 on.
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.first_order([[1, 1]] * 3, 4, 1, 3, 1e4))

@@ -1,0 +1,204 @@
+"""The hard instances: closed forms against planners, the tree, the prior over instances, and the lower bound with its conditions."""
+
+from itertools import product
+from math import ceil, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pkd
+import pkd_delay
+from pkd_delay.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
+
+CODES = {(0.5,): 0.75, (0.5, -0.25): 0.6875, (1.0, -1.0, 0.2): 13 / 15}
+
+
+def random_instance(seed, levels, actions, size, horizon, delay):
+    codes = np.random.default_rng(seed).uniform(-1, 1, (levels[-1], actions, size))
+    return HardInstance(levels, codes, horizon, delay)
+
+
+def played(instance, actions):
+    """The expected return of a blind sequence of actions, by pushing the state distribution forward."""
+    mdp = instance.mdp()
+    where, total = mdp.start_distribution, 0.0
+    for a in actions:
+        total += where @ mdp.rewards[:, a]
+        where = where @ mdp.transitions[:, a]
+    return total
+
+
+@pytest.mark.parametrize(("theta", "expected"), CODES.items())
+def test_the_one_shot_optimum_is_the_worked_number(theta, expected):
+    assert code_mdp(theta).optimal_value == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("theta", CODES)
+def test_the_one_shot_optimum_is_the_best_blind_sequence(theta):
+    instance = code_mdp(theta)
+    best = max(played(instance, actions) for actions in product((0, 1), repeat=instance.horizon))
+    assert instance.optimal_value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("theta", CODES)
+def test_the_one_shot_optimum_equals_the_delayed_plan(theta):
+    instance = code_mdp(theta)
+    assert pkd_delay.plan(instance.delayed()).value == pytest.approx(instance.optimal_value, abs=1e-12)
+
+
+def test_the_weighted_optimum_is_the_worked_number():
+    instance = HardInstance((1,), [[(0.2, -0.4, 0.6)] * 2], horizon=11, delay=3)
+    assert instance.optimal_value == pytest.approx(5.5333333333, abs=5e-11)
+    still = HardInstance((1,), np.zeros((1, 2, 3)), horizon=11, delay=3)
+    assert instance.optimal_value - still.optimal_value == pytest.approx(1.5333333333, abs=5e-11)
+
+
+def test_the_code_word_reaches_the_value_of_its_pair():
+    instance = random_instance(1, (1,), 2, 4, horizon=9, delay=4)
+    actions = (1, *instance.code_word(0, 1), 0, 0, 0, 0)
+    assert played(instance, actions) == pytest.approx(instance.values()[0, 1], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("levels", "actions", "size", "horizon", "delay"),
+    [((1,), 3, 2, 6, 2), ((1, 2), 2, 2, 7, 3), ((1, 2, 3), 2, 1, 8, 1), ((1, 3), 3, 2, 6, 2), ((1, 2, 4), 2, 3, 10, 3)],
+)
+def test_the_optimum_in_closed_form_equals_the_delayed_plan(levels, actions, size, horizon, delay):
+    for seed in range(5):
+        instance = random_instance(seed, levels, actions, size, horizon, delay)
+        assert pkd_delay.plan(instance.delayed()).value == pytest.approx(instance.optimal_value, abs=1e-12)
+
+
+def test_a_shorter_delay_would_show_the_code():
+    instance = random_instance(0, (1,), 2, 3, horizon=6, delay=3)
+    watched = pkd_delay.DelayedMDP.constant(instance.mdp(), 0)
+    assert pkd_delay.plan(watched).value == pytest.approx(np.mean([4.0, 3.0, 2.0]) - 0.0)
+    assert instance.optimal_value < np.mean([4.0, 3.0, 2.0])
+
+
+def test_the_support_of_a_pair_is_twice_the_code_size():
+    instance = random_instance(0, (1, 2), 2, 3, horizon=8, delay=3)
+    assert (instance.mdp().transitions > 0).sum(axis=2).max() == instance.delayed().branching == 6
+
+
+@pytest.mark.parametrize(
+    ("states", "actions", "levels"), [(16, 2, (1, 2)), (20, 2, (1, 2, 4)), (20, 4, (1, 4)), (52, 3, (1, 3, 8)), (8, 2, (1,))]
+)
+def test_the_tree_has_the_worked_levels(states, actions, levels):
+    assert tree_levels(states, actions) == levels
+
+
+@given(states=st.integers(8, 5000), actions=st.integers(2, 9))
+@settings(deadline=None)
+def test_the_tree_keeps_the_sizes_that_the_proof_promises(states, actions):
+    levels = tree_levels(states, actions)
+    assert states / 8 <= levels[-1] < states / 4
+    assert levels[-1].bit_count() == 1
+    assert sum(levels) <= states / 2
+    assert len(levels) <= 1 + max(ceil(round(log(states / 4, actions), 12)), 0)
+    assert 4 * len(levels) <= 8 + 4 * log(states, actions)  # so the theorem's condition on H leaves three quarters of H after the tree
+
+
+def test_every_leaf_is_reached_after_one_action_per_level():
+    instance = random_instance(2, (1, 3, 8), 3, 1, horizon=6, delay=1)
+    moves = instance.mdp().transitions
+    reached = {int(moves[int(moves[0, a].argmax()), b].argmax()) for a in range(3) for b in range(3)}
+    assert reached == set(range(4, 12))
+
+
+def test_a_bad_instance_names_everything_that_is_wrong():
+    with pytest.raises(pkd.ModelError) as error:
+        HardInstance((1, 2), np.full((2, 2, 3), 1.5), horizon=5, delay=2)
+    assert error.value.findings == (
+        "codes reach 1.5 in size; expected every theta in [-1, 1]",
+        "horizon is 5; 2 levels, 3 code steps and one that pays need 6",
+        "delay is 2; a delay below the code size 3 would show the code before it is played",
+    )
+
+
+def test_levels_that_are_no_tree_are_refused():
+    with pytest.raises(pkd.ModelError, match=r"3 nodes need 2 parents with 2 actions, not 3"):
+        HardInstance((1, 3, 3), np.zeros((3, 2, 1)), horizon=9, delay=1)
+
+
+def test_codes_of_the_wrong_shape_are_refused():
+    with pytest.raises(pkd.ModelError, match=r"codes have shape \(2, 2\); expected .* = \(2, 2 or more, 1 or more\)"):
+        HardInstance((1, 2), np.zeros((2, 2)), horizon=9, delay=1)
+
+
+PRIOR = InstancePrior(states=40, actions=2, horizon=40, max_delay=8, branching=16, scale=0.4, degree=4)
+
+
+def test_draws_of_the_prior_stay_below_its_threshold():
+    floor = HardInstance(tree_levels(40, 2), np.zeros((8, 2, 8)), 40, 8).optimal_value
+    values = np.array([PRIOR.draw(seed).values() for seed in range(20)]) - floor
+    assert (values < PRIOR.threshold).all()
+    assert values.max() > 0
+
+
+def test_the_special_pair_has_the_mean_of_the_second_prior():
+    draws = np.array([np.abs(PRIOR.draw(seed, special=(3, 1)).codes[3, 1]).mean() for seed in range(150)]) / 0.4
+    assert draws.mean() == pytest.approx(0.353479180090, abs=4 * draws.std() / np.sqrt(150))
+
+
+def test_the_gap_is_half_of_what_separates_the_mean_values():
+    # E V~ = eps mu (2 H~ - 1 - D~)/4 with H~ = 40 - 4 levels, D~ = 8 and the worked mu_1, mu_2 of degree 4.
+    worth = 0.4 * (2 * 36 - 1 - 8) / 4
+    assert PRIOR.gap == pytest.approx(worth * (0.353479180090 - 0.218237381534) / 2, rel=1e-9)
+    assert PRIOR.threshold == pytest.approx(worth * (0.75 * 0.218237381534 + 0.25 * 0.353479180090), rel=1e-9)
+
+
+def test_the_gap_of_the_theorem_is_a_lower_estimate_of_the_gap_of_its_prior():
+    sizes = (100, 2, 100, 10, 40, 1e6)
+    assert lower_bound(*sizes).gap <= InstancePrior.of_theorem(*sizes).gap
+
+
+def test_the_same_seed_draws_the_same_instance():
+    assert (PRIOR.draw(5, (0, 0)).codes == PRIOR.draw(5, (0, 0)).codes).all()
+
+
+def test_the_prior_of_the_theorem_has_its_scale_and_an_even_degree():
+    prior = InstancePrior.of_theorem(100, 2, 100, 10, 40, 1e6)
+    assert prior.scale == pytest.approx(np.sqrt(10 * 100 * 2 * log(10) / (96 * 1e6)))
+    assert prior.degree == 12
+
+
+@pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
+def test_the_lower_bound_is_the_worked_number(printed, expected):
+    assert lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed).value == pytest.approx(expected, abs=5e-7)
+
+
+def test_the_corrected_constant_follows_from_the_steps_of_the_proof():
+    found = lower_bound(100, 2, 100, 10, 40, 1e6)
+    pulls = 1e6 / (100 / 8 * 2 * found.samples)  # Markov: Pr(N >= n) <= K/(L A n), with L >= S/8
+    confusion = 1 / 4 - pulls  # what Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not
+    assert found.value == pytest.approx(found.gap * 1e6 / 2 * confusion)
+
+
+def test_no_pair_is_tried_half_of_the_time_before_it_is_known():
+    found = lower_bound(100, 2, 100, 10, 40, 1e6)
+    assert found.samples == pytest.approx(48 * 1e6 / 200)
+    assert found.samples < 1e6 / 2
+
+
+@pytest.mark.parametrize(("size", "proved"), [(2_817_998, False), (2_817_999, True)])
+def test_the_theorem_is_proved_from_its_absolute_constant_on(size, proved):
+    states = 4 * (size + 1)
+    assert lower_bound(states, 2, 4 * size, size, 2 * size, 1e16).proved is proved
+
+
+def test_the_conditions_of_the_theorem_come_in_one_error():
+    with pytest.raises(pkd.ModelError) as error:
+        lower_bound(12, 2, 16, 2, 4, 1.0)
+    assert error.value.findings == (
+        "horizon is 16; the theorem needs H >= 8 + 4 log_A S = 22.34",
+        "episodes is 1; the theorem needs K >= D~ S A log(D~)/24 = 1.38629",
+        "S A is 24; n = 48 K/(S A) stays below K/2 only for S A > 96",
+    )
+
+
+def test_sizes_without_room_for_a_tree_are_refused():
+    with pytest.raises(pkd.ModelError, match=r"states is 4; the theorem needs S >= 8"):
+        lower_bound(4, 2, 100, 10, 40, 1e6)
