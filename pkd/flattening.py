@@ -12,8 +12,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.compiled import Compiled, compile
-from pkd.graph import CHANCE_STATE, DECIDE, Arm, Side
+from pkd.compiled import Compiled
+from pkd.flat_engine import FlatProgram
+from pkd.graph import CHANCE_STATE, DECIDE, Arm, Side, explore
 from pkd.model import Law
 from pkd.planning import Model
 from pkd.tabular import TabularMDP
@@ -31,12 +32,11 @@ class Effect:
 
 def flatten(model: Model, law: Law) -> TabularMDP:
     """The table of a model under a law; a state with fewer actions than another repeats its own in turn."""
-    compiled = compile(model)
-    return _Flattener(compiled, law).table()
+    return _Flattener(FlatProgram(explore(model.model if isinstance(model, Compiled) else model)), law).table()
 
 
 class _Flattener:
-    def __init__(self, compiled: Compiled, law: Law) -> None:
+    def __init__(self, compiled: FlatProgram, law: Law) -> None:
         self.compiled, self.graph = compiled, compiled.graph
         truth, ptr = compiled.truth(law), compiled.program.row_ptr
         self.rows = [truth.p[ptr[i] : ptr[i + 1]] for i in range(len(ptr) - 1)]

@@ -7,7 +7,7 @@ comes the settlement, whose states are listed apart because `last_step` rules th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -64,6 +64,12 @@ class Graph:
         if self.members is not None:
             return node in self.members[t]
         return self.first[node] <= t
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        """The decision states that can occur at step h."""
+        for node, state in enumerate(self.layers.states):
+            if self.layers.kind[node] == DECIDE and self.holds(h - 1, node):
+                yield state
 
     def row_states(self, row: int) -> tuple[Any, ...]:
         """The x' of a row, in its order."""

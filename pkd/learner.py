@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-import numpy as np
-
 from pkd.compiled import compile
-from pkd.graph import DECIDE, Arm
 from pkd.kernels import flat
-from pkd.model import Episode, ModelError, Transition
+from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import MVP, Optimism
-from pkd.planning import Model, Plan, checked_schedule, seeded, sweep
+from pkd.planning import Model, Plan, checked_schedule, planned, seeded
 
 __all__ = ["OptimisticLearner"]
 
@@ -62,9 +59,9 @@ class OptimisticLearner:
     def plan(self) -> Plan:
         """The plan in force; it is made when it is first asked for."""
         if self._plan is None:
-            flat.estimate(self.compiled.program, self._belief, self._tally, self._bonus.prior, self._rng, self._reward_bonus)
-            own = self._belief._replace(p=self._belief.p.copy(), mean=self._belief.mean.copy(), n=self._belief.n.copy())
-            self._plan = sweep(self.compiled, own)
+            belief = self._belief._replace(**{name: getattr(self._belief, name).copy() for name in ("p", "mean", "n")})
+            self.compiled.estimate(belief, self._tally, self._bonus, self._reward_bonus, self._rng)
+            self._plan = planned(self.compiled, belief)
             flat.set_marks(self._tally)
             self.plans += 1
         return self._plan
@@ -91,59 +88,55 @@ class OptimisticLearner:
 
     def check(self, episode: Episode) -> None:
         """Raises a ModelError unless the model allows every move of the episode."""
-        graph, findings, taken = self.compiled.graph, [], 0
-        if episode.transitions:
-            first = episode.transitions[0]
-            if (first.x, first.y) not in {graph.layers.states[node] for node, _ in graph.start}:
-                findings.append(f"move 1 starts in (x={first.x!r}, y={first.y!r}), which start() does not allow")
+        findings, taken = list[str](), 0
+        before: Any = None
         for number, move in enumerate(episode, 1):
-            if number > 1 and (before := episode.transitions[number - 2]) and (before.x_next, before.y_next) != (move.x, move.y):
-                where = f"(x={before.x_next!r}, y={before.y_next!r})"
+            if number == 1 and not self._starts(move):
+                findings.append(f"move 1 starts in (x={move.x!r}, y={move.y!r}), which start() does not allow")
+            if number > 1 and before != (move.x, move.y):
+                where = f"(x={before[0]!r}, y={before[1]!r})"
                 findings.append(f"move {number} starts in (x={move.x!r}, y={move.y!r}), but move {number - 1} ended in {where}")
             if fault := self._fault(move, taken):
                 findings.append(f"move {number}: {fault}")
             taken += move.action is not None
+            before = (move.x_next, move.y_next)
         if findings:
             raise ModelError(findings[:20])
 
-    def _arms(self, move: Transition, taken: int) -> list[Arm] | None:
-        graph, horizon = self.compiled.graph, self.compiled.horizon
-        side = graph.layers if taken < horizon else graph.settled
-        node = side.index.get((move.x, move.y))
-        if node is None:
-            return None
-        last = side is graph.layers and side.kind[node] == DECIDE and taken == horizon - 1
-        return (graph.last_arms if last else side.arms).get(node)
+    def _starts(self, move: Transition) -> bool:
+        start = self.compiled.model.start()
+        return bool(start.get((move.x, move.y), 0) > 0 if isinstance(start, dict) else start == (move.x, move.y))
 
     def _fault(self, move: Transition, taken: int) -> str | None:
-        graph = self.compiled.graph
-        arms = self._arms(move, taken)
-        if arms is None:
-            return f"(x={move.x!r}, y={move.y!r}) cannot occur after {taken} actions, or the episode has ended there"
-        arm = next((arm for arm in arms if arm.action == move.action), None)
-        if arm is None:
-            return f"the action {move.action!r} is not possible in (x={move.x!r}, y={move.y!r}); expected one of {[a.action for a in arms]!r}"
-        branch = next((row for _, row, y in arm.branches if graph.ys[y] == move.y_next), None)
-        if branch is None:
-            return f"y' = {move.y_next!r} cannot follow (x={move.x!r}, y={move.y!r}) and the action {move.action!r}"
-        if move.x_next not in graph.row_states(branch):
-            return f"x' = {move.x_next!r} cannot follow; expected one of {list(graph.row_states(branch))!r}"
-        if arm.mean >= 0:
-            reward = graph.rewards[arm.mean]
-            if move.reward is None or not reward.low <= move.reward <= reward.high:
-                return f"the reward is {move.reward!r}; expected a number in [{reward.low:g}, {reward.high:g}], since it is to be learned"
+        """Why the model calls a move impossible, or None."""
+        model, horizon = self.compiled.model, self.compiled.horizon
+        where, actions = f"(x={move.x!r}, y={move.y!r})", model.actions(move.x, move.y)
+        if actions is END or (taken >= horizon and actions is not CHANCE):
+            return f"the episode has ended in {where}"
+        expected = [None] if actions is CHANCE else list(actions)
+        if move.action not in expected:
+            return f"the action {move.action!r} is not possible in {where}; expected one of {expected!r}"
+        settles = taken >= horizon or (taken == horizon - 1 and actions is not CHANCE)
+        branches = (model.last_step if settles else model.step)(move.x, move.y, move.action)
+        z = next((z for p, y_next, z in branches if p > 0 and y_next == move.y_next), _NOTHING)
+        if z is _NOTHING:
+            return f"y' = {move.y_next!r} cannot follow {where} and the action {move.action!r}"
+        states = [x for x, p in z.law if p > 0] if isinstance(z, Known) else list(model.outcomes(z))
+        if move.x_next not in states:
+            return f"x' = {move.x_next!r} cannot follow {where}, the action {move.action!r} and y' = {move.y_next!r}; expected one of {states!r}"
+        reward = model.reward(move.x, move.y, move.action)
+        if isinstance(reward, UnknownReward) and (move.reward is None or not reward.low <= move.reward <= reward.high):
+            return f"the reward is {move.reward!r}; expected a number in [{reward.low:g}, {reward.high:g}], since it is to be learned"
         return None
 
     def _count_rewards(self, episode: Episode) -> bool:
-        if not self.compiled.graph.rewards:
-            return False
-        due, taken, sums = False, 0, self._tally.reward_sums
-        for move in episode:
-            arms = self._arms(move, taken)
-            mean = next(arm.mean for arm in arms or [] if arm.action == move.action)
-            if mean >= 0 and move.reward is not None:
-                shifted = move.reward - self._tally.reward_low[mean]
-                sums[:, mean] += np.array([1.0, shifted, shifted * shifted])
-                due |= bool(sums[0, mean] >= self._tally.reward_marks[mean])
-            taken += move.action is not None
+        index = {reward.feature: w for w, reward in enumerate(self.compiled.rewards)}
+        due = False
+        for move in episode if index else ():
+            reward = self.compiled.model.reward(move.x, move.y, move.action)
+            if isinstance(reward, UnknownReward) and move.reward is not None:
+                due |= bool(flat.add_reward(self._tally, index[reward.feature], float(move.reward), 1.0))
         return due
+
+
+_NOTHING = object()

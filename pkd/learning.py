@@ -15,9 +15,9 @@ from pkd.compiled import Compiled, compile
 from pkd.kernels import flat
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
-from pkd.planning import Model, Plan, checked_schedule, seeded, sweep
+from pkd.planning import Model, Plan, checked_schedule, planned, seeded
 from pkd.run import Run
-from pkd.simulation import Revealer, recorded, room_for_a_path
+from pkd.simulation import Revealer
 from pkd.storage import read_npz, write_npz
 
 __all__ = ["learn"]
@@ -50,7 +50,7 @@ def learn(
         raise ModelError(f'replan is {replan!r}; expected "doubling" or "every"')
     compiled = compile(model)
     config = {"episodes": int(episodes), "optimism": optimism.to_config(), "delta": delta, "seed": seed, "replan": replan}
-    trial = _Trial(compiled, law, optimism, delta, seed, config, counts)
+    trial = Trial(compiled, law, optimism, delta, seed, config, counts)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
     with _bar(episodes, trial.done, progress) as advance:
@@ -58,7 +58,7 @@ def learn(
     return trial.run()
 
 
-class _Trial:
+class Trial:
     """A run in progress: everything that the next episode depends on."""
 
     def __init__(
@@ -68,20 +68,19 @@ class _Trial:
         self.compiled, self.config, self.optimism = compiled, config, optimism
         self.bonus = optimism.bonus()
         self.truth, self.world = compiled.truth(law), compiled.world(law)
-        self.optimal = sweep(compiled, self.truth)
+        self.optimal = planned(compiled, self.truth)
         self.belief = compiled.optimistic(self.bonus, episodes, delta)
         self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
         self.tally = compiled.tally() if counts is None else compiled.counted(counts)
+        self.every = config["replan"] == "every"
         self.rng = seeded(seed)
         self.reveal = Revealer(law, seed)
-        self.state = np.array([1.0, np.nan, np.nan])
-        self.arms = compiled.policy()
+        self.state = np.array([1.0, np.nan, np.nan])  # whether a plan is due, its upper value, the true value of its policy
+        self.policy = compiled.policy()
         self.upper, self.value, self.returns = np.zeros((3, episodes))
         self.planned = np.zeros(episodes, bool)
         self.done = 0
         self.seconds = 0.0
-        self.path = room_for_a_path(compiled)
-        self.rooms = (compiled.layers(2), compiled.settlement(), np.zeros(len(compiled.pairs)))
 
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
         episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
@@ -89,7 +88,10 @@ class _Trial:
         while self.done < episodes:
             began = time.perf_counter()
             chunk = slice(self.done, min(self.done + size, episodes))
-            (self._with_hindsight if hindsight else self._compiled)(chunk)
+            if hindsight:
+                self._with_hindsight(chunk)
+            else:
+                self.compiled.learn_chunk(self, chunk)
             self.done = chunk.stop
             now = time.perf_counter()
             self.seconds += now - began
@@ -99,32 +101,32 @@ class _Trial:
                 self.save(checkpoint)
                 saved = now
 
-    def _compiled(self, chunk: slice) -> None:
-        every = self.config["replan"] == "every"
-        flat.learn(
-            self.compiled.program, self.belief, self.truth, self.world, self.tally, self.bonus.prior, self.reward_bonus, every, self.rng,
-            self.state, *self.rooms, self.arms, self.path[:0], self.upper[chunk], self.value[chunk], self.returns[chunk], self.planned[chunk],
-        )  # fmt: skip
+    def replan_if_due(self, k: int) -> None:
+        """A new plan before episode k, if one is due; the values in force are written down."""
+        self.planned[k] = self.every or self.state[0] != 0.0
+        if self.planned[k]:
+            self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
+            self.state[1], changed = self.compiled.sweep(self.belief, self.policy, follow=False)
+            if changed or np.isnan(self.state[2]):
+                self.state[2], _ = self.compiled.sweep(self.truth, self.policy, follow=True)
+            flat.set_marks(self.tally)
+            self.state[0] = 0.0
+        self.upper[k], self.value[k] = self.state[1], self.state[2]
 
     def _with_hindsight(self, chunk: slice) -> None:
         """The same loop in Python: the model says what an episode teaches."""
-        every, program, model = self.config["replan"] == "every", self.compiled.program, self.compiled.model
-        visited = self.tally._replace(counts=np.zeros_like(self.tally.counts), n=np.zeros_like(self.tally.n), marks=np.full_like(self.tally.n, np.inf))
+        counts, n = np.zeros_like(self.tally.counts), np.zeros_like(self.tally.n)
+        visited = self.tally._replace(counts=counts, n=n, marks=np.full_like(n, np.inf))
         for k in range(chunk.start, chunk.stop):
-            self.planned[k] = every or self.state[0] != 0.0
-            if self.planned[k]:
-                flat.replan(
-                    program, self.belief, self.truth, self.tally, self.bonus.prior, self.reward_bonus, self.rng, self.state, *self.rooms, self.arms
-                )  # fmt: skip
-            self.upper[k], self.value[k] = self.state[1], self.state[2]
-            self.returns[k], due, moves = flat.rollout(program, self.world, self.arms, visited, self.rng, self.path)
-            due |= self.compiled.count(self.tally, model.samples(self.reveal(recorded(self.compiled, self.path[:moves]))))
+            self.replan_if_due(k)
+            episode, self.returns[k], due = self.compiled.episode(self.world, self.policy, visited, self.rng)
+            due |= self.compiled.count(self.tally, self.compiled.model.samples(self.reveal(episode)))
             if due:
                 self.state[0] = 1.0
 
     def run(self) -> Run:
         compiled = self.compiled
-        final = Plan(compiled, self.belief, self.arms, float(self.state[1]))
+        final = Plan(compiled, self.belief, self.policy, float(self.state[1]))
         return Run(
             upper_values=self.upper,
             policy_values=self.value,
@@ -161,7 +163,7 @@ class _Trial:
 
     def _identity(self) -> dict[str, Any]:
         compiled = self.compiled
-        sizes = [len(compiled.graph.layers.states), len(compiled.pairs), len(compiled.graph.features)]
+        sizes = [compiled.n_states, len(compiled.features)]
         return {"model": type(compiled.model).__name__, "sizes": sizes, "optimum": self.optimal.value.hex(), **self.config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -170,7 +172,7 @@ class _Trial:
         per_episode = {"upper": self.upper[:done], "value": self.value[:done], "returns": self.returns[:done], "planned": self.planned[:done]}
         belief = {"belief_p": self.belief.p, "belief_mean": self.belief.mean, "belief_n": self.belief.n}
         progress = np.array([done, self.seconds])
-        return {"progress": progress, "rng": self.rng, "state": self.state, "arms": self.arms, **tally, **per_episode, **belief}
+        return {"progress": progress, "rng": self.rng, "state": self.state, "policy": self.policy, **tally, **per_episode, **belief}
 
 
 class _bar:

@@ -204,6 +204,10 @@ class PartiallyKnownMDP(ABC):
                 pairs.append((z, move.x_next))
         return pairs
 
+    def runs(self) -> Any:
+        """A `pkd.runs.RunTable`, from a model so large that it must not be explored state by state; None: explore."""
+        return None
+
     def x_label(self, x: Any) -> str:
         """How x is written in tables and plots."""
         return str(x)

@@ -8,8 +8,6 @@ from typing import Any, Union
 import numpy as np
 
 from pkd.compiled import Compiled, compile
-from pkd.graph import DECIDE
-from pkd.kernels import flat
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 
@@ -19,58 +17,26 @@ __all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan"]
 class Plan:
     """A policy for every step, with the values it was chosen by. Steps h count from 1."""
 
-    def __init__(self, compiled: Compiled, belief: flat.Estimate, policy: np.ndarray, value: float) -> None:
+    def __init__(self, compiled: Compiled, belief: Any, policy: np.ndarray, value: float) -> None:
         self.compiled = compiled
         self.value = value
-        self.arms = policy  # (H, nodes): which arm each node takes
+        self.arms = policy  # which arm each state takes in each layer, in the order of the engine
         self._belief = belief
-        self._values: tuple[np.ndarray, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return f"<Plan for {type(self.compiled.model).__name__}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
 
     def action(self, h: int, x: Any, y: Any) -> Any:
         """The action at step h in the state (x, y)."""
-        node = self._node(h, x, y)
-        if self.compiled.graph.layers.kind[node] != DECIDE:
-            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
-        return self.compiled.actions[node][self.arms[h - 1, node]]
+        return self.compiled.action_at(self.arms, h, x, y)
 
     def values(self, h: int, x: Any, y: Any) -> dict[Any, float]:
         """Q_h of every action in (x, y); {None: V_h} in a CHANCE or END state."""
-        node, t, graph = self._node(h, x, y), h - 1, self.compiled.graph
-        v, settled = self._all_values()
-        if graph.layers.kind[node] != DECIDE:
-            return {None: float(v[t, node])}
-        last = t == self.compiled.horizon - 1
-        program = self.compiled.program
-        slot = int((program.slot_of_last if last else program.slot_of_step)[node])
-        out = np.zeros(int(program.arm_ptr[slot + 1] - program.arm_ptr[slot]))
-        flat.arm_values(program, self._belief, slot, t, settled if last else v[t + 1], np.zeros(len(self.compiled.pairs)), out)
-        return dict(zip(self.compiled.actions[node], out.tolist(), strict=True))
+        return self.compiled.values_at(self._belief, self.arms, h, x, y)
 
     def states(self, h: int) -> Iterator[tuple[Any, Any]]:
         """The decision states that can occur at step h."""
-        graph = self.compiled.graph
-        for node, state in enumerate(graph.layers.states):
-            if graph.layers.kind[node] == DECIDE and graph.holds(h - 1, node):
-                yield state
-
-    def _node(self, h: int, x: Any, y: Any) -> int:
-        if not 1 <= h <= self.compiled.horizon:
-            raise ModelError(f"step {h!r} is outside 1..{self.compiled.horizon}")
-        graph = self.compiled.graph
-        node = graph.layers.index.get((x, y))
-        if node is None or not graph.holds(h - 1, node):
-            raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
-        return node
-
-    def _all_values(self) -> tuple[np.ndarray, np.ndarray]:
-        if self._values is None:
-            v, settled = self.compiled.layers(self.compiled.horizon), self.compiled.settlement()
-            flat.sweep(self.compiled.program, self._belief, v, settled, np.zeros(len(self.compiled.pairs)), self.arms.copy(), False)
-            self._values = v, settled
-        return self._values
+        return self.compiled.decision_states(h)
 
 
 Policy = Union[Plan, Callable[[int, Any, Any], Any]]  # a callable takes (h, x, y) and gives an action
@@ -83,7 +49,7 @@ def plan(model: Model, law: Law) -> Plan:
         V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
     """
     compiled = compile(model)
-    return sweep(compiled, compiled.truth(law))
+    return planned(compiled, compiled.truth(law))
 
 
 def optimistic_plan(
@@ -96,51 +62,29 @@ def optimistic_plan(
     compiled, bonus = compile(model), optimism.bonus()
     checked_schedule(episodes, delta)
     belief = compiled.optimistic(bonus, episodes, delta)
-    flat.estimate(
-        compiled.program, belief, compiled.counted(counts), bonus.prior, seeded(seed), compiled.reward_bonus(bonus, episodes, delta)
-    )
-    return sweep(compiled, belief)
+    compiled.estimate(belief, compiled.counted(counts), bonus, compiled.reward_bonus(bonus, episodes, delta), seeded(seed))
+    return planned(compiled, belief)
 
 
 def evaluate(model: Model, law: Law, policy: Policy) -> float:
     """The exact expected return of a policy."""
     compiled = compile(model)
-    arms = policy_arms(compiled, policy)
-    value, _ = flat.sweep(
-        compiled.program, compiled.truth(law), compiled.layers(2), compiled.settlement(), np.zeros(len(compiled.pairs)), arms, True
-    )
-    return float(value)
+    value, _ = compiled.sweep(compiled.truth(law), policy_arms(compiled, policy), follow=True)
+    return value
 
 
-def sweep(compiled: Compiled, belief: flat.Estimate) -> Plan:
-    """One backward sweep under a belief."""
+def planned(compiled: Compiled, belief: Any) -> Plan:
+    """The plan of one backward sweep under a belief."""
     policy = compiled.policy()
-    e = np.zeros(len(compiled.pairs))
-    value, _ = flat.sweep(compiled.program, belief, compiled.layers(2), compiled.settlement(), e, policy, False)
-    return Plan(compiled, belief, policy, float(value))
+    value, _ = compiled.sweep(belief, policy, follow=False)
+    return Plan(compiled, belief, policy, value)
 
 
 def policy_arms(compiled: Compiled, policy: Policy) -> np.ndarray:
-    """Any policy as the arm of each node in each layer; an action that a state does not have is an error."""
+    """Any policy in the order of the engine; an action that a state does not have is an error."""
     if isinstance(policy, Plan) and policy.compiled is compiled:
         return policy.arms
-    act = policy.action if isinstance(policy, Plan) else policy
-    arms, graph = compiled.policy(), compiled.graph
-    findings: list[str] = []
-    for node, (x, y) in enumerate(graph.layers.states):
-        if graph.layers.kind[node] != DECIDE:
-            continue
-        place = {action: i for i, action in enumerate(compiled.actions[node])}
-        for t in range(graph.first[node], graph.last[node] + 1):
-            if graph.holds(t, node):
-                action = act(t + 1, x, y)
-                if action in place:
-                    arms[t, node] = place[action]
-                else:
-                    findings.append(f"the policy takes {action!r} at step {t + 1} in (x={x!r}, y={y!r}); expected one of {list(place)!r}")
-    if findings:
-        raise ModelError(findings[:10])
-    return arms
+    return compiled.arms_of(policy.action if isinstance(policy, Plan) else policy)
 
 
 def seeded(seed: int, stream: int = 0) -> np.ndarray:

@@ -8,13 +8,14 @@ them itself through `RunTable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from pkd.graph import DECIDE, STOP, Arm, Graph, Side
+from pkd.model import UnknownReward
 from pkd.program import chance_levels
 
 __all__ = ["CHANCES", "DECISIONS", "LAST", "SETTLED", "Move", "Run", "RunTable", "Way", "runs_of"]
@@ -83,6 +84,10 @@ class RunTable:
         self.rewards: list[tuple[int, int]] = []  # (row of known parts, row of unknown rewards)
         self._reward_index: dict[tuple[int, int], int] = {}
         self.runs: list[Run] = []
+        self.unknown_rewards: list[UnknownReward] = []
+        self.n_y = 1  # |Y|
+        self.column_of: Callable[[Any], int | None] = lambda y: None  # the column of a y in the layers
+        self.y_of: Callable[[int], Any] = lambda column: None
         self.columns = 0  # of the layers; decisions come first
         self.decision_columns = 0
         self.settled_columns = 0
@@ -144,6 +149,8 @@ class _Finder:
         decided = {self.column[0][y] for (_, y), kind in zip(graph.layers.states, graph.layers.kind, strict=True) if kind == DECIDE}
         self.table.columns, self.table.decision_columns = len(self.column[0]), max(decided, default=-1) + 1
         self.table.settled_columns = len(self.column[1])
+        self.table.unknown_rewards, self.table.n_y = graph.rewards, len(graph.ys)
+        self.table.column_of, self.table.y_of = self.column[0].get, list(self.column[0]).__getitem__
         self.table.ends = self.stops(graph.layers, self.column[0])
         self.table.settled_ends = self.stops(graph.settled, self.column[1])
         for node, p in graph.start:

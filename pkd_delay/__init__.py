@@ -1,7 +1,7 @@
 """pkd_delay: planning and learning when states are shown late, as an adapter of `pkd`.
 
-`DelayedMDP` is a tabular MDP with random delays; `KnownDelay` and `UnknownDelay` turn any partially known MDP into its delayed version, which
-is a partially known MDP again. So MVP-Delayed is the core's generic algorithm on these models, and nothing else.
+`DelayedMDP` is a tabular MDP with random delays; `KnownDelay` and `UnknownDelay` turn any partially known MDP into its delayed version,
+which is a partially known MDP again. So MVP-Delayed is the core's generic algorithm on these models, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HOME_OF = {
     "simulate": "simulator",
 }
 
-__all__ = [*sorted(_HOME_OF)]  # noqa: PLE0604
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:

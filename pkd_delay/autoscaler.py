@@ -59,7 +59,7 @@ class Autoscaler(PartiallyKnownMDP):
         return [(1.0, (ready - stopped + arriving[0], arriving[1:]), x)]
 
     def outcomes(self, z: str) -> Iterable[str]:
-        return self.loads
+        return tuple(self.loads)
 
     def reward(self, x: str, y: Replicas, a: int) -> float:
         ready, starting = y
@@ -99,7 +99,7 @@ def autoscaler(
 ) -> Delayed:
     """The autoscaler with metrics that are up to `max_delay` ticks late.
 
-    By default the delay wanders between 0 and 3 ticks and is mostly 1 to 3: Delta is -1, 0, 1 with .2, .4, .4. The delay depends on nothing.
+    By default the delay wanders between 0 and 3 ticks, mostly 1 to 3: Delta is -1, 0, 1 with .2, .4, .4. The delay depends on nothing.
     """
     found = [
         f"{name} is {value!r}; expected {wanted}"

@@ -6,7 +6,7 @@ explicit "nothing yet". States come in order, several at once where their delays
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -36,7 +36,7 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
     `info` holds all states, actions, raw inter-arrival times Delta and total delays D. Before that `info` is empty.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own declaration
 
     def __init__(self, delayed: DelayedMDP) -> None:
         S, A, H, D = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon, delayed.max_delay

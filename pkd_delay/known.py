@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pkd import ModelError, PartiallyKnownMDP, sure
+from pkd import Episode, ModelError, PartiallyKnownMDP, sure
 from pkd_delay.augmented import SHOWN, TRAN, Augmented, Queue
 from pkd_delay.base import Instead, survey
 from pkd_delay.inter_arrival import InterArrivalOf, per_action
@@ -37,6 +37,11 @@ class KnownDelay(Augmented):
     """
 
     y_type = Pending
+
+    def __new__(cls, base: PartiallyKnownMDP, *arguments: Any, **options: Any) -> KnownDelay:
+        # A base that says itself what an episode teaches is asked; otherwise `samples` stays the core's own, which it runs compiled.
+        own = type(base).samples is not PartiallyKnownMDP.samples
+        return super().__new__(_KnownDelayOfHindsight if own else cls)
 
     def __init__(
         self,
@@ -93,3 +98,8 @@ class KnownDelay(Augmented):
 
     def feature_label(self, z: Any) -> str:
         return self.base.feature_label(z)
+
+
+class _KnownDelayOfHindsight(KnownDelay):
+    def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
+        return self.base.samples(self.base_episode(episode, episode.revealed))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from functools import cache
 
 import attrs
 import numpy as np
@@ -65,12 +64,11 @@ def polynomial_estimate(counts: NDArray[np.int64], degree: int, bound: float = 1
     total = 0.0
     for j, c in enumerate(best_approximation(degree).coefficients):
         order = 2 * j
-        moments = sum(expansion(int(zeros), int(ones))[order] if zeros + ones >= order else 0 for zeros, ones in counts)
-        total += float(c) * bound ** (1 - order) * moments * d**order / math.comb(n, order)
+        moments = sum(_coefficient(zeros, ones, order) for zeros, ones in counts.tolist())
+        total += float(c) * bound ** (1 - order) * (moments * d**order / math.comb(n, order))
     return total / d
 
 
-@cache
 def expansion(zeros: int, ones: int) -> tuple[int, ...]:
     """The coefficients c(a, b, l) of (1 - x)^a (1 + x)^b = sum_l c(a, b, l) x^l, constant first.
 
@@ -80,10 +78,7 @@ def expansion(zeros: int, ones: int) -> tuple[int, ...]:
     >>> expansion(2, 1)
     (1, -1, -1, 1)
     """
-    coefficients = [1]
-    for sign in [-1] * zeros + [1] * ones:
-        coefficients = [low + sign * high for low, high in zip([*coefficients, 0], [0, *coefficients], strict=True)]
-    return tuple(coefficients)
+    return tuple(_coefficient(zeros, ones, power) for power in range(zeros + ones + 1))
 
 
 @attrs.frozen
@@ -177,6 +172,11 @@ def smallest_dimension(*, weighted: bool = False) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if middle < math.log(4) * divisor * math.log(middle) ** 2 else (low, middle)
     return high
+
+
+def _coefficient(zeros: int, ones: int, power: int) -> int:
+    """c(a, b, l) = sum_i (-1)^i C(a, i) C(b, l - i), in whole numbers; 0 for l > a + b."""
+    return sum((-1) ** i * math.comb(zeros, i) * math.comb(ones, power - i) for i in range(power + 1))
 
 
 def _likelihood(prior: Prior, scale: Decimal, zeros: int, ones: int) -> Decimal:

@@ -61,7 +61,7 @@ def optimistic_plan(
 def named_counts(delayed: DelayedMDP, transition_counts: Any, delay_counts: Any = None) -> dict[Any, dict[Any, float]]:
     """Count arrays as the core wants them, {z: {x': n}}; counts of what cannot be met within the horizon are left out.
 
-        N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),   empty queue: (N(-1) - N(1)) / N(-1)
+    N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),   empty queue: (N(-1) - N(1)) / N(-1)
     """
     S, A = delayed.mdp.n_states, delayed.mdp.n_actions
     moves = _checked("transition_counts", transition_counts, (S, A, S))

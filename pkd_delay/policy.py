@@ -1,7 +1,7 @@
 """Policies of delayed problems: the paper's maps (last shown state, queue, counter) -> action, one for each step.
 
-`DelayedPlan` is a plan with the words of delayed MDPs; it prints as a table, goes to CSV, and is saved as a `SavedPolicy`, which needs neither
-the problem nor the planner to act.
+`DelayedPlan` is a plan with the words of delayed MDPs; it prints as a table, goes to CSV, and is saved as a `SavedPolicy`, which needs
+neither the problem nor the planner to act.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
 
 @attrs.frozen(eq=False, repr=False)
 class DelayedPlan:
-    """A policy for every step of a delayed problem. In a `DelayedMDP` states and actions are numbers, otherwise a state is the base's (x, y)."""
+    """A policy for every step of a delayed problem. A state of a `DelayedMDP` is a number; otherwise it is the base's (x, y)."""
 
     delayed: DelayedProblem
     model: Augmented
@@ -74,7 +74,9 @@ class DelayedPlan:
 
     def rules(self, step: int | None = None) -> Iterator[Rule]:
         """The policy line by line: every decision state that can occur at a step, or at any step, short queues first."""
-        actions, states = ({value: i for i, value in enumerate(values)} for values in (self.model.facts.actions, self.model.facts.decisions))
+        actions, states = (
+            {value: i for i, value in enumerate(values)} for values in (self.model.facts.actions, self.model.facts.decisions)
+        )
 
         def order(state: tuple[Any, Any]) -> tuple[Any, ...]:
             base_x, base_y, queue, waited = self.model.read(*state)
@@ -133,7 +135,7 @@ class SavedPolicy:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 columns = [arrays[name].tolist() for name in HEADER]
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, EOFError, KeyError, ValueError) as error:
             raise ModelError(f"{path} is not a saved policy; expected an .npz file that DelayedPlan.save wrote ({error})") from None
         rules = (Rule(h, s, tuple(a for a in q if a >= 0), c, a, v) for h, s, q, c, a, v in zip(*columns, strict=True))
         return cls({rule[:4]: rule for rule in rules})

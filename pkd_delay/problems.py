@@ -17,8 +17,8 @@ __all__ = ["grid", "random_mdp", "riverswim", "two_state_chain"]
 def riverswim(horizon: int = 20, length: int = 6) -> TabularMDP:
     """Swim upstream to the large reward, or stay at the small one (Strehl and Littman 2008, with the numbers of Osband et al. 2013).
 
-    Left is sure. Right: one on with .35, stay with .6, one back with .05; in the first state one on with .6, else stay; in the last stay with
-    .6, one back with .4. Left in the first state pays .005, right in the last state pays 1. A delay costs almost nothing here.
+    Left is sure. Right: one on with .35, stay with .6, one back with .05; in the first state one on with .6, else stay; in the last stay
+    with .6, one back with .4. Left in the first state pays .005, right in the last state pays 1. A delay costs almost nothing here.
     """
     _refuse(("length", length, length >= 2, "at least 2"))
     P, r = np.zeros((length, 2, length)), np.zeros((length, 2))

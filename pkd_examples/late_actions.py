@@ -20,8 +20,8 @@ import attrs
 
 import pkd
 from pkd_examples.options import as_table
-from pkd_examples.problem import Problem, chosen
-from pkd_examples.tank import tank
+from pkd_examples.problem import Problem
+from pkd_examples.tank import command_chart, tank
 
 __all__ = ["LateActions", "late_actions", "picture"]
 
@@ -97,13 +97,6 @@ def late_actions(*, delay: int | Mapping[int, float] = 1, log: str | None = None
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """What to command, by the level and by what is in force and on its way, halfway through."""
-    model = problem.model()
-    h = model.horizon // 2 + 1
-    queues = sorted({y for _, y in plan.states(h)}, key=lambda y: (len(y[1]), y))
-    for row, y in enumerate(queues):
-        for x in range(len(model.rewards)):
-            if (a := chosen(plan, h, x, y)) is not None:
-                ax.text(x, row, model.action_label(a), ha="center", va="center", fontsize="x-small", color=f"C{a}")
-    ax.set_yticks(range(len(queues)), [model.y_label(y) for y in queues], fontsize="x-small")
-    ax.set(xlim=(-0.5, len(model.rewards) - 0.5), ylim=(-0.5, len(queues) - 0.5), xlabel="level", title="What to command")
-    return ax
+    queues = sorted({y for _, y in plan.states(problem.model().horizon // 2 + 1)}, key=lambda y: (len(y[1]), y))
+    ax.set(ylabel="in force, then on its way", title="What to command")
+    return command_chart(problem.model(), plan, queues, ax)

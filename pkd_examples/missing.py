@@ -19,8 +19,8 @@ import attrs
 
 import pkd
 from pkd_examples.options import as_table
-from pkd_examples.problem import Problem, chosen
-from pkd_examples.tank import tank
+from pkd_examples.problem import Problem
+from pkd_examples.tank import command_chart, tank
 
 __all__ = ["MissingObservations", "missing_observations", "picture"]
 
@@ -62,7 +62,7 @@ class MissingObservations(pkd.PartiallyKnownMDP):
         return self.rewards[x][y[0][0]] if y[1] else 0.0
 
     def y_label(self, y: Any) -> str:
-        return ("replay of " if y[1] else "since then ") + (", ".join(map(self.action_label, y[0])) or "nothing")
+        return ("replay of " if y[1] else "") + (", ".join(map(self.action_label, y[0])) or "none")
 
     def action_label(self, a: Any) -> str:
         return self.names[a] if self.names else str(a)
@@ -88,14 +88,7 @@ def missing_observations(*, shown: float = 0.6, longest: int = 3, log: str | Non
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
-    """What to do, by the level seen last and the actions since then, halfway through; the shortest gaps below."""
-    model = problem.model()
-    h = model.horizon // 2 + 1
-    gaps = sorted({y for _, y in plan.states(h) if len(y[0]) <= 2}, key=lambda y: (len(y[0]), y))
-    for row, y in enumerate(gaps):
-        for x in range(len(model.rewards)):
-            if (a := chosen(plan, h, x, y)) is not None:
-                ax.text(x, row, model.action_label(a), ha="center", va="center", fontsize="x-small", color=f"C{a}")
-    ax.set_yticks(range(len(gaps)), [model.y_label(y) for y in gaps], fontsize="x-small")
-    ax.set(xlim=(-0.5, len(model.rewards) - 0.5), ylim=(-0.5, len(gaps) - 0.5), xlabel="level seen last", title="What to do on old news")
-    return ax
+    """What to do, by the level seen last and the actions since then, halfway through; gaps of up to two steps."""
+    seen = {y for _, y in plan.states(problem.model().horizon // 2 + 1)}
+    ax.set(ylabel="actions since then", title="What to do on old news")
+    return command_chart(problem.model(), plan, sorted((y for y in seen if len(y[0]) <= 2), key=lambda y: (len(y[0]), y)), ax)

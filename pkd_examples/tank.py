@@ -5,13 +5,15 @@ Steering on old news makes the level overshoot, which is why delay hurts here.""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pkd
+from pkd_examples.problem import chosen
 
-__all__ = ["tank"]
+__all__ = ["command_chart", "tank"]
 
 ACTIONS = ("drain", "idle", "fill")
 
@@ -39,3 +41,18 @@ def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> Any:
             for w, p in ((-1, inflow), (0, 1 - 2 * inflow), (1, inflow)):
                 transitions[s, a, min(max(s + 2 * (a - 1) + w, 0), levels - 1)] += p
     return pkd.TabularMDP(transitions, rewards, horizon, start=levels // 2, action_names=ACTIONS)
+
+
+def command_chart(model: Any, plan: Any, rows: Sequence[Any], ax: Any) -> Any:
+    """The plan's command halfway through, by the level x (columns) and the given y (rows): red drains, white idles, blue fills."""
+    levels, h = range(len(model.rewards)), model.horizon // 2 + 1
+    commands = [[chosen(plan, h, x, y) for x in levels] for y in rows]
+    ax.imshow(
+        [[np.nan if a is None else a for a in row] for row in commands], origin="lower", aspect="auto", cmap="RdBu", vmin=-0.5, vmax=2.5
+    )
+    for i, row in enumerate(commands):
+        for x, a in enumerate(row):
+            ax.text(x, i, "?" if a is None else model.action_label(a), ha="center", va="center", fontsize="x-small")
+    ax.set_yticks(range(len(rows)), [model.y_label(y) for y in rows], fontsize="x-small")
+    ax.set_xlabel("level")
+    return ax

@@ -59,6 +59,17 @@ def reward_of(found: catalog.Found) -> Any:
     return found.model.reward(0, None, 0)
 
 
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_registered_name_is_a_problem_with_its_law(name: str) -> None:
+    found = find(name)
+    assert found.model.horizon >= 1
+    assert found.law is not None
+
+
+def test_the_shipped_packages_have_registered_their_problems() -> None:
+    assert {"autoscaler", "inventory"} <= catalog.names().keys()
+
+
 @pytest.mark.usefixtures("registered")
 def test_a_registered_name_is_called_with_the_options() -> None:
     found = find("bakery", {"loaves": 8}, horizon=6)

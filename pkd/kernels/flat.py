@@ -259,9 +259,19 @@ class Tally(NamedTuple):
     counts: np.ndarray  # (outcomes of unknown rows,) N(z, x')
     n: np.ndarray  # (unknown rows,) N(z)
     marks: np.ndarray  # (unknown rows,) the N(z) at which the next plan is due
-    reward_sums: np.ndarray  # (3, learned means): number, sum, sum of squares of the rewards seen (shifted to start at low)
+    rewards: np.ndarray  # (3, learned means): number, mean and sum of squared deviations of the rewards seen
     reward_marks: np.ndarray  # (learned means,)
-    reward_low: np.ndarray  # (learned means,)
+
+
+@jit()
+def add_reward(tally, w, value, weight):
+    """A reward seen `weight` times; moments are updated in place, since sums of squares would lose digits. Returns whether a mark was reached."""
+    seen = tally.rewards
+    seen[0, w] += weight
+    d = value - seen[1, w]
+    seen[1, w] += d * weight / seen[0, w]
+    seen[2, w] += weight * d * (value - seen[1, w])
+    return seen[0, w] >= tally.reward_marks[w]
 
 
 @jit()
@@ -292,11 +302,7 @@ def rollout(g, world, policy, tally, rng, path):
         if w >= 0:
             x = world.reward_value[draw(world.reward_rows, world.reward_ptr[w], world.reward_ptr[w + 1], uniform(rng))]
             r += x
-            x -= tally.reward_low[w]
-            tally.reward_sums[0, w] += 1.0
-            tally.reward_sums[1, w] += x
-            tally.reward_sums[2, w] += x * x
-            if tally.reward_sums[0, w] >= tally.reward_marks[w]:
+            if add_reward(tally, w, x, 1.0):
                 due = True
         total += r
         k = g.branch_ptr[a]
@@ -321,13 +327,13 @@ def rollout(g, world, policy, tally, rng, path):
 
 
 @jit()
-def estimate(g, b, tally, prior, rng, reward_bonus):
+def estimate(row_ptr, n_unknown, b, tally, prior, rng, reward_bonus):
     """Fills b.p and b.mean from the tally: frequencies, or a Dirichlet draw where prior > 0. Known rows are already there.
 
     reward_bonus: (4, learned means): ell, low, high, and whether an optimistic mean is wanted.
     """
-    for z in range(g.n_unknown):
-        lo, hi = g.row_ptr[z], g.row_ptr[z + 1]
+    for z in range(n_unknown):
+        lo, hi = row_ptr[z], row_ptr[z + 1]
         n = tally.n[z]
         b.n[z] = n
         if prior > 0.0:
@@ -337,20 +343,19 @@ def estimate(g, b, tally, prior, rng, reward_bonus):
                 b.p[i] = tally.counts[i] / n if n > 0.0 else 1.0 / (hi - lo)
     for w in range(b.mean.shape[0]):
         ell, low, high, optimistic = reward_bonus[0, w], reward_bonus[1, w], reward_bonus[2, w], reward_bonus[3, w]
-        n = tally.reward_sums[0, w]
+        n = tally.rewards[0, w]
         if optimistic == 0.0:
-            b.mean[w] = low + tally.reward_sums[1, w] / n if n > 0.0 else 0.5 * (low + high)
+            b.mean[w] = tally.rewards[1, w] if n > 0.0 else 0.5 * (low + high)
         elif n <= b.free:
             b.mean[w] = high
         else:
-            m = tally.reward_sums[1, w] / n
-            variance = max(tally.reward_sums[2, w] / n - m * m, 0.0)
+            variance = max(tally.rewards[2, w] / n, 0.0)
             if b.form == HOEFFDING:
                 bonus = b.c1 * (high - low) * ell / np.sqrt(n)
             else:
                 first, second = b.c1 * np.sqrt(variance * ell / n), b.c2 * (high - low) * ell / n
                 bonus = max(first, second) if b.form == MAX else first + second
-            b.mean[w] = min(high, low + m + bonus)
+            b.mean[w] = min(high, tally.rewards[1, w] + bonus)
 
 
 @jit()
@@ -359,13 +364,13 @@ def set_marks(tally):
     for z in range(tally.n.shape[0]):
         tally.marks[z] = max(1.0, 2.0 * tally.n[z])
     for w in range(tally.reward_marks.shape[0]):
-        tally.reward_marks[w] = max(1.0, 2.0 * tally.reward_sums[0, w])
+        tally.reward_marks[w] = max(1.0, 2.0 * tally.rewards[0, w])
 
 
 @jit()
 def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, policy):
     """A new plan from the tally. state: (3,): whether a plan is due, the plan's upper value, the true value of its policy."""
-    estimate(g, b, tally, prior, rng, reward_bonus)
+    estimate(g.row_ptr, g.n_unknown, b, tally, prior, rng, reward_bonus)
     state[1], changed = sweep(g, b, v, settled, e, policy, False)
     if changed or np.isnan(state[2]):
         state[2], _ = sweep(g, truth, v, settled, e, policy, True)

@@ -25,7 +25,7 @@ def jit(**options: Any) -> Callable[[Function], Function]:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = cache_folder()
         try:
-            compiled: Function = numba.njit(cache=True, **options)(function)
+            compiled: Function = numba.njit(cache=True, error_model="numpy", **options)(function)
         finally:
             numba.config.CACHE_DIR = before
         return compiled

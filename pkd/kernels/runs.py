@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from pkd.kernels.flat import add_reward
 from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS
 from pkd.kernels.jit import jit
 from pkd.kernels.rng import draw, uniform
@@ -57,7 +58,8 @@ class Belief(NamedTuple):
     """A law, and for an optimistic sweep what makes the bonus."""
 
     p: np.ndarray  # (outcomes of all rows,)
-    reward: np.ndarray  # (rows of rewards, X)
+    mean: np.ndarray  # (learned means,) of unknown rewards
+    reward: np.ndarray  # (rows of rewards, X), with the means
     form: int
     c1: float
     c2: float
@@ -354,6 +356,16 @@ def arm_values(g, b, run, x, offset, v, lo_v, hi_v, out):
         out[a - g.run_arm[run]] = q[0]
 
 
+@jit()
+def fill_rewards(known, which, mean, out):
+    """out = the known part of each reward, plus the mean of its unknown part."""
+    for i in range(known.shape[0]):
+        for x in range(known.shape[1]):
+            out[i, x] = known[i, x]
+            if which[i, x] >= 0:
+                out[i, x] += mean[which[i, x]]
+
+
 class Cover(NamedTuple):
     """Which run holds (x, y), for each x the runs in the order of their first column."""
 
@@ -411,11 +423,7 @@ def earned(walk, reward, world, tally, which, x, rng):
     if w < 0:
         return reward[which, x], False
     value = world.reward_value[draw(world.reward_rows, world.reward_ptr[w], world.reward_ptr[w + 1], uniform(rng))]
-    shifted = value - tally.reward_low[w]
-    tally.reward_sums[0, w] += 1.0
-    tally.reward_sums[1, w] += shifted
-    tally.reward_sums[2, w] += shifted * shifted
-    return value, tally.reward_sums[0, w] >= tally.reward_marks[w]
+    return value, add_reward(tally, w, value, 1.0)
 
 
 @jit()

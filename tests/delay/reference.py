@@ -1,7 +1,7 @@
 """Slow references for delayed MDPs, each written straight from a definition and sharing no code with pkd or pkd_delay.
 
-`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5 with the
-corrections of the errata. `solve` and `value_of` walk the contract of a partially known MDP by plain recursion; they know nothing of delays.
+`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5
+with the corrections of the errata. `solve` and `value_of` walk the contract by plain recursion; they know nothing of delays.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pkd import CHANCE, END, Known
 def best_over_histories(start, n_actions, H, move, delay_law, D):
     """The best expected return over all history-dependent policies, from Assumption 1 alone.
 
-    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A hidden trajectory is (states, delays, return);
-    the belief is the set of all hidden trajectories that agree with what was seen, with their probabilities. What is seen at step h: every
-    s_t with t + D_{t-1} <= h.
+    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A hidden trajectory is (states, delays,
+    return); the belief is the set of all hidden trajectories that agree with what was seen, with their probabilities. What is seen at step
+    h: every s_t with t + D_{t-1} <= h.
     """
 
     def seen(states, delays, h):
@@ -223,3 +223,26 @@ def _value(model, law, choose):
 
     start = model.start()
     return sum(p * value(1, *state) for state, p in (start.items() if isinstance(start, dict) else [(start, 1.0)]))
+
+
+def occurring_features(model):
+    """Every unknown feature that can occur in an episode, by a walk over (layer, x, y)."""
+    start = model.start()
+    todo = [(1, *state) for state in (start if isinstance(start, dict) else [start])]
+    met, features = set(todo), set()
+    for layer, x, y in todo:
+        kind = model.actions(x, y)
+        if kind is END or (kind is not CHANCE and layer > model.horizon):
+            continue
+        following = layer if kind is CHANCE else layer + 1
+        for a in (None,) if kind is CHANCE else kind:
+            for p, y_next, z in (model.step if following <= model.horizon else model.last_step)(x, y, a):
+                known = isinstance(z, Known)
+                if p > 0 and not known:
+                    features.add(z)
+                for x_next in [x for x, q in z.law if q > 0] if known else model.outcomes(z):
+                    state = (following, x_next, y_next)
+                    if p > 0 and state not in met:
+                        met.add(state)
+                        todo.append(state)
+    return features

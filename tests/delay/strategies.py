@@ -13,7 +13,7 @@ from pkd_delay import DelayedMDP
 def delayed_mdps(draw, *, unit_rewards=False, largest_tree=30_000):
     """A DelayedMDP small enough for expectimax over histories: A^H trees of (S (W + 2))^H hidden trajectories, at most `largest_tree`."""
     S, A, W = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 3))
-    H = draw(st.integers(1, 5).filter(lambda H: (A * S * (W + 2)) ** H <= largest_tree))
+    H = draw(st.integers(1, 5).filter(lambda H: largest_tree >= (A * S * (W + 2)) ** H))
     D = draw(st.integers(0, H + 1))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rewards = rng.random((S, A)) if unit_rewards else rng.normal(size=(S, A)) * 3

@@ -16,7 +16,10 @@ def close(value, expected):
 
 
 class Inventory(pkd.PartiallyKnownMDP):
-    """Stock against an unknown demand. x: the demand just seen (None at decisions), y: stock. Orders are cut to the room (3 less the stock) unless `same_actions`."""
+    """Stock against an unknown demand. x: the demand just seen (None at decisions), y: stock, at most 3.
+
+    Orders of 0, 1 or 2 are on offer; without `same_actions` those that the room allows.
+    """
 
     horizon = 4
 
@@ -109,7 +112,8 @@ class TestActionSets:
             KnownDelay(Inventory(same_actions=False), {0: 1.0}, 1)
         assert str(error.value) == (
             "Inventory.actions(x=None, y=0) is [0, 1, 2, 3] but actions(x=None, y=1) is [0, 1, 2]; a delayed agent chooses before it sees "
-            "the state, so all decision states must offer the same actions, or `instead=(x, y, a) -> action` must say what is done when a is not on offer"
+            "the state, so all decision states must offer the same actions, or `instead=(x, y, a) -> action` must say what is done when a "
+            "is not on offer"
         )
 
     def test_with_a_substitute_all_actions_are_on_offer(self):

@@ -10,6 +10,7 @@ from pkd_delay import Delayed, DelayedMDP
 from tests.delay.strategies import TableBase
 
 MDP = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 3)
+SHAPE = "(S, A, W + 2) = (2, 2, at least 2): Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
 LAW = {-1: 0.2, 0: 0.5, 2: 0.3}
 
 
@@ -45,10 +46,7 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
         ({"max_delay": 1.5}, ["max_delay is 1.5; expected an integer >= 0"]),
         (
             {"inter_arrival": np.ones((2, 3, 3)) / 3},
-            [
-                "inter_arrival has shape (2, 3, 3); expected (S, A, W + 2) = (2, 2, at least 2): Pr(Delta = -1), Pr(Delta = 0), ..., "
-                "Pr(Delta = W)"
-            ],
+            [f"inter_arrival has shape (2, 3, 3); expected {SHAPE}"],
         ),
         (
             {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
@@ -88,7 +86,7 @@ def test_names_of_the_wrong_length_are_refused():
 
 
 def test_a_model_in_place_of_a_table_is_refused_with_the_way_out():
-    with pytest.raises(pkd.ModelError, match="expected a pkd.TabularMDP .for any other model use pkd_delay.Delayed."):
+    with pytest.raises(pkd.ModelError, match=r"expected a pkd.TabularMDP \(for any other model use pkd_delay.Delayed\)"):
         DelayedMDP(TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1)
 
 

@@ -19,16 +19,13 @@ def close(value, expected):
     return value == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-@settings(max_examples=300, deadline=None)
-@given(delayed_mdps())
-def test_the_planner_finds_the_best_history_dependent_policy_of_a_known_law(delayed):
-    assert close(pkd.plan(delayed.known(), delayed.law()).value, brute_force(delayed))
-
-
-@settings(max_examples=300, deadline=None)
-@given(delayed_mdps())
-def test_the_planner_finds_the_best_history_dependent_policy_of_an_unknown_law(delayed):
-    assert close(pkd.plan(delayed.unknown(), delayed.law()).value, brute_force(delayed))
+@pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+@pytest.mark.parametrize("kind", ["known", "unknown"])
+@settings(max_examples=200, deadline=None)
+@given(delayed=delayed_mdps())
+def test_the_planner_finds_the_best_history_dependent_policy(kind, large, delayed):
+    model = getattr(delayed, kind)()
+    assert close(pkd.plan(pkd.compile(model, large=large), delayed.law()).value, brute_force(delayed))
 
 
 @settings(max_examples=100, deadline=None)

@@ -65,7 +65,9 @@ def test_a_larger_plan_from_counts_is_that_of_the_paper_in_every_state(delay_law
     assert value < 0.99 * H
     assert plan.value == pytest.approx(value, rel=1e-10)
     rules = list(plan.rules())
-    assert {(rule.step, len(rule.queue)) for rule in rules} == {(h, n) for h in range(1, H + 1) for n in range(min(D, h - 1) + 1)}
+    # n = c + D_{t-1} with t = h - n: while s_1 is the last shown state (t = 1) no more than W steps can pass.
+    reachable = {(h, n) for h in range(1, H + 1) for n in range(min(D, h - 1) + 1) if n <= W or h - n >= 2}
+    assert {(rule.step, len(rule.queue)) for rule in rules} == reachable
     for rule in rules:
         assert rule.value == pytest.approx(V[rule.state, rule.queue, rule.waited, rule.step], rel=1e-10)
 

@@ -74,6 +74,15 @@ def test_both_rules_agree_where_no_delta_is_negative():
     assert printed == pytest.approx(corrected)
 
 
+def test_hindsight_counts_every_delta_and_visits_do_not():
+    # One state, Delta = 1 always, D = 1, H = 3: only the first action meets an empty queue, and then the clip forces every arrival.
+    delayed = pkd_delay.DelayedMDP(pkd.TabularMDP([[[1.0]]], [[0.0]], 3), {1: 1.0}, 1)
+    model = delayed.unknown()
+    (episode,) = pkd.simulate(model, delayed.law(), lambda h, x, y: 0, 1, 0)
+    with_empty_queue = [[z for z, _ in pairs if getattr(z, "empty", False)] for pairs in (model.visited(episode), model.samples(episode))]
+    assert [len(features) for features in with_empty_queue] == [1, 3]
+
+
 def named_tests():
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE.read_text())
 

@@ -108,6 +108,11 @@ def test_every_leaf_is_reached_after_one_action_per_level():
     assert reached == set(range(4, 12))
 
 
+def test_spare_actions_go_round_the_children():
+    moves = random_instance(2, (1, 2), 5, 1, horizon=4, delay=1).mdp().transitions
+    assert [int(moves[0, a].argmax()) for a in range(5)] == [1, 2, 1, 2, 1]
+
+
 def test_a_bad_instance_names_everything_that_is_wrong():
     with pytest.raises(pkd.ModelError) as error:
         HardInstance((1, 2), np.full((2, 2, 3), 1.5), horizon=5, delay=2)

@@ -1,0 +1,234 @@
+"""The flat program with everything beside it: the engine for small and unstructured models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pkd.compiled import Compiled, cumulative, world_of
+from pkd.graph import DECIDE, Graph
+from pkd.kernels import flat
+from pkd.kernels.forms import NO_BONUS
+from pkd.model import Episode, Law, ModelError, Transition
+from pkd.optimism import Bonus
+from pkd.program import assemble, stops
+
+if TYPE_CHECKING:
+    from pkd.learning import Trial
+
+__all__ = ["FlatProgram"]
+
+
+class FlatProgram(Compiled):
+    """A model as a list of nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        known = [[p for _, p in law.law if p > 0] for law in graph.known]
+        super().__init__(graph.model, graph.features, graph.outcomes, known, graph.rewards, len(graph.ys))
+        self.graph = graph
+        self.program, self.pairs = assemble(graph)
+        self._room = self.layers(2), self.settlement(), np.zeros(len(self.pairs))
+        self._values: tuple[Any, np.ndarray, np.ndarray] | None = None
+        self._check_declared()
+
+    def __repr__(self) -> str:
+        return f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown features, horizon {self.horizon}>"
+
+    @property
+    def n_states(self) -> int:
+        return len(self.graph.layers.states)
+
+    @cached_property
+    def actions(self) -> list[tuple[Any, ...]]:
+        """The actions of each node, in the order of its arms."""
+        arms = [self.graph.layers.arms.get(node) or self.graph.last_arms.get(node, []) for node in range(self.n_states)]
+        return [tuple(arm.action for arm in row) for row in arms]
+
+    def layers(self, count: int) -> np.ndarray:
+        """Room for `count` layers of values, (count, nodes), with the ends filled in."""
+        v = np.zeros((count, self.n_states))
+        ends = stops(self.graph.layers)
+        v[:, ends] = self.program.final[ends]
+        return v
+
+    def settlement(self) -> np.ndarray:
+        """Room for the values of the settlement, with the stopping states filled in."""
+        return self.program.final_settled.copy()
+
+    def policy(self) -> np.ndarray:
+        """The arm of each node in each layer, (H, nodes)."""
+        most = int(np.diff(self.program.arm_ptr).max(initial=1))
+        return np.zeros((self.horizon, self.n_states), np.uint8 if most <= 256 else np.int64)
+
+    # -- sweeps --------------------------------------------------------------------------------------------------------------------
+
+    def believe(self, p: np.ndarray, mean: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> flat.Estimate:
+        declared = self.model.return_range
+        ceiling = math.inf if declared is None else float(declared[1])
+        ell = np.zeros(len(self.pairs))
+        if bonus.form == NO_BONUS:
+            cap = width = self._one_layer(0.0)
+        else:
+            unknown = self.program.pair_row < len(self.features)
+            ell[unknown] = self.ell(bonus, self.program.pair_row[unknown], self._shares[unknown], episodes, delta)
+            if declared is None:
+                cap, width = self.caps
+            else:
+                cap, width = self._one_layer(math.inf), self._one_layer(float(declared[1]) - float(declared[0]))
+        n = np.zeros(len(self.features))
+        return flat.Estimate(p, mean, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, n, ell, cap, width)
+
+    def _one_layer(self, value: float) -> np.ndarray:
+        return np.full((1, len(self.pairs)), value)
+
+    def sweep(self, belief: flat.Estimate, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
+        value, changed = flat.sweep(self.program, belief, *self._room, policy, follow)
+        return float(value), bool(changed)
+
+    # -- states by name ------------------------------------------------------------------------------------------------------------
+
+    def action_at(self, policy: np.ndarray, h: int, x: Any, y: Any) -> Any:
+        node = self._node(h, x, y)
+        if self.graph.layers.kind[node] != DECIDE:
+            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
+        return self.actions[node][policy[h - 1, node]]
+
+    def values_at(self, belief: flat.Estimate, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
+        node, t = self._node(h, x, y), h - 1
+        v, settled = self._all_values(belief, policy)
+        if self.graph.layers.kind[node] != DECIDE:
+            return {None: float(v[t, node])}
+        last = t == self.horizon - 1
+        slot = int((self.program.slot_of_last if last else self.program.slot_of_step)[node])
+        out = np.zeros(int(self.program.arm_ptr[slot + 1] - self.program.arm_ptr[slot]))
+        flat.arm_values(self.program, belief, slot, t, settled if last else v[t + 1], np.zeros(len(self.pairs)), out)
+        return dict(zip(self.actions[node], out.tolist(), strict=True))
+
+    def _all_values(self, belief: flat.Estimate, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._values is None or self._values[0] is not belief:
+            v, settled = self.layers(self.horizon), self.settlement()
+            flat.sweep(self.program, belief, v, settled, np.zeros(len(self.pairs)), policy.copy(), False)
+            self._values = belief, v, settled
+        return self._values[1:]
+
+    def _node(self, h: int, x: Any, y: Any) -> int:
+        if not 1 <= h <= self.horizon:
+            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+        node = self.graph.layers.index.get((x, y))
+        if node is None or not self.graph.holds(h - 1, node):
+            raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
+        return node
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        return self.graph.decision_states(h)
+
+    def arms_of(self, act: Any) -> np.ndarray:
+        policy, graph, findings = self.policy(), self.graph, list[str]()
+        for node, (x, y) in enumerate(graph.layers.states):
+            if graph.layers.kind[node] != DECIDE:
+                continue
+            place = {action: i for i, action in enumerate(self.actions[node])}
+            for t in range(graph.first[node], graph.last[node] + 1):
+                if graph.holds(t, node):
+                    action = act(t + 1, x, y)
+                    if action in place:
+                        policy[t, node] = place[action]
+                    else:
+                        findings.append(f"the policy takes {action!r} at step {t + 1} in (x={x!r}, y={y!r}); expected one of {list(place)!r}")
+        if findings:
+            raise ModelError(findings[:10])
+        return policy
+
+    # -- episodes ------------------------------------------------------------------------------------------------------------------
+
+    def world(self, law: Law) -> flat.World:
+        return world_of(self, law, cumulative(self.program.branch_p, self.program.branch_ptr), np.cumsum(self.program.start_p))
+
+    def learn_chunk(self, trial: Trial, chunk: slice) -> None:
+        flat.learn(
+            self.program, trial.belief, trial.truth, trial.world, trial.tally, trial.bonus.prior, trial.reward_bonus, trial.every, trial.rng,
+            trial.state, *self._room, trial.policy, np.zeros((0, 5)), trial.upper[chunk], trial.value[chunk], trial.returns[chunk],
+            trial.planned[chunk],
+        )  # fmt: skip
+
+    def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
+        total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self._path)
+        return self._recorded(self._path[:moves]), float(total), bool(due)
+
+    @cached_property
+    def _path(self) -> np.ndarray:
+        """Room for the longest possible episode."""
+        blocks = len(self.program.blocks)
+        return np.zeros((self.horizon * blocks + blocks, 5))
+
+    def _recorded(self, path: np.ndarray) -> Episode:
+        graph, program = self.graph, self.program
+        settled_from = int(program.blocks[program.settlement - 1, 1])
+        transitions = []
+        for slot, arm, branch, outcome, reward in path:
+            node = int(program.slot_node[int(slot)])
+            side = graph.layers if slot < settled_from else graph.settled
+            x, y = side.states[node]
+            action = self.actions[node][int(arm - program.arm_ptr[int(slot)])] if side.kind[node] == DECIDE else None
+            _, row, y_next = self.pairs[int(program.branch_pair[int(branch)])]
+            transitions.append(Transition(x, y, action, graph.row_states(row)[int(outcome)], graph.ys[y_next], float(reward)))
+        return Episode(transitions)
+
+    # -- shares and possible returns -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        """The weight in the union bound of each pair with an unknown feature (1 elsewhere)."""
+        weights = np.ones(len(self.pairs))
+        for i, (_, row, y) in enumerate(self.pairs):
+            if row >= 0:
+                share = self.model.share(self.features[row], self.graph.ys[y])
+                weights[i] = 1 / self.n_y if share is None else share
+        return weights
+
+    def _ranges(self, rooms: int) -> tuple[np.ndarray, ...]:
+        """[lo, hi] of the last `rooms` layers that were computed and of the settlement, and the cap and width of every pair and layer."""
+        low, high = np.array([r.low for r in self.rewards], float), np.array([r.high for r in self.rewards], float)
+        hi, lo, hi_settled, lo_settled = self.layers(rooms), self.layers(rooms), self.settlement(), self.settlement()
+        cap, width = np.zeros((2, self.horizon + 1, len(self.pairs)))
+        flat.ranges(self.program, low, high, hi, lo, hi_settled, lo_settled, cap, width)
+        return lo, hi, lo_settled, hi_settled, cap, width
+
+    @cached_property
+    def caps(self) -> tuple[np.ndarray, np.ndarray]:
+        """max hi and max hi - min lo of each pair in each layer, (H + 1, pairs)."""
+        *_, cap, width = self._ranges(2)
+        return cap, width
+
+    def _check_declared(self) -> None:
+        """A declared range that a return to go can leave, or shares above 1, would break optimism silently."""
+        findings = []
+        if self.model.return_range is not None:
+            findings.extend(self._range_findings(*map(float, self.model.return_range)))
+        totals: dict[int, dict[int, float]] = {}
+        for i, (_, row, y) in enumerate(self.pairs):
+            if row >= 0:
+                totals.setdefault(row, {})[y] = self._shares[i]
+        for row, by_y in totals.items():
+            if not all(weight > 0 for weight in by_y.values()) or math.fsum(by_y.values()) > 1 + 1e-9:
+                z, total = self.features[row], math.fsum(by_y.values())
+                findings.append(f"share({z!r}, y) sums to {total:g} over y; expected at most 1, each > 0")
+        if findings:
+            raise ModelError(findings)
+
+    def _range_findings(self, low: float, high: float) -> Iterator[str]:
+        lo, hi, lo_settled, hi_settled, *_ = self._ranges(self.horizon)
+        slack = 1e-9 * max(1.0, abs(low), abs(high))
+        for t in range(self.horizon + 1):
+            side, bottom, top = (self.graph.layers, lo[t], hi[t]) if t < self.horizon else (self.graph.settled, lo_settled, hi_settled)
+            for node in np.flatnonzero((bottom < low - slack) | (top > high + slack)):
+                if t == self.horizon or self.graph.holds(t, int(node)):
+                    x, y = side.states[node]
+                    where = f"at step {t + 1}" if t < self.horizon else "after the last action"
+                    possible = f"the return to go from (x={x!r}, y={y!r}) {where} can be {bottom[node]:g} to {top[node]:g}"
+                    yield f"return_range is ({low:g}, {high:g}), but {possible}"
+                    return

@@ -1,0 +1,333 @@
+"""The run engine: V[x, y] over runs, for large structured models. Memory is two layers of values and one byte per decision and step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pkd.compiled import Compiled, world_of
+from pkd.flat_engine import FlatProgram
+from pkd.graph import Graph, explore
+from pkd.kernels import flat
+from pkd.kernels import runs as kernels
+from pkd.kernels.forms import NO_BONUS
+from pkd.model import CHANCE, END, Episode, Law, ModelError, PartiallyKnownMDP
+from pkd.optimism import Bonus
+from pkd.passes import reduced, windows
+from pkd.run_arrays import arrays_of, cover_of
+from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, RunTable
+
+if TYPE_CHECKING:
+    from pkd.learning import Trial
+
+__all__ = ["RunEngine"]
+
+PARALLEL_WORK = 2_000_000  # states times steps from which threads pay for their compilation
+
+
+class RunEngine(Compiled):
+    """A model as runs."""
+
+    def __init__(self, model: PartiallyKnownMDP, table: RunTable, graph: Graph | None = None) -> None:
+        super().__init__(model, table.features, table.outcomes, [[p for _, p in law] for law in table.known], table.unknown_rewards, table.n_y)
+        self.table, self.explored = table, graph
+        self.runs = reduced(table, self.horizon)
+        self.arrays = arrays_of(table, self.runs, windows(table, self.runs, self.horizon), self.horizon)
+        self._known_rewards = np.array([table.reward.rows[known] for known, _ in table.rewards])
+        self._reward_means = np.array([table.mean.rows[mean] for _, mean in table.rewards])
+        self._parallel = len(table.xs) * table.columns * self.horizon >= PARALLEL_WORK
+        self._kept: tuple[Any, int, Any] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.table.columns} columns in {len(self.runs)} runs, "
+            f"{len(self.features)} unknown features, horizon {self.horizon}>"
+        )
+
+    @property
+    def n_states(self) -> int:
+        return len(self.table.xs) * self.table.columns
+
+    def policy(self) -> np.ndarray:
+        """The arm of each state in each layer, (H, X, decision columns)."""
+        most = max((len(run.moves) for run in self.runs), default=1)
+        return np.zeros((self.horizon, len(self.table.xs), self.table.decision_columns), np.uint8 if most <= 256 else np.int64)
+
+    # -- sweeps --------------------------------------------------------------------------------------------------------------------
+
+    def believe(self, p: np.ndarray, mean: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> kernels.Belief:
+        declared = self.model.return_range
+        ceiling = math.inf if declared is None else float(declared[1])
+        width = math.nan if declared is None else float(declared[1]) - float(declared[0])
+        ell = np.zeros((len(self.arrays.ell_rows), len(self.table.xs)))
+        if bonus.form == NO_BONUS:
+            width = 0.0  # no ranges are needed
+        else:
+            for i, (law, share) in enumerate(self.arrays.ell_rows):
+                rows, shares = self.table.law.rows[law], self.table.share.rows[share]
+                unknown = rows >= 0
+                shares = np.where(np.isnan(shares), 1 / self.n_y, shares)
+                ell[i, unknown] = self.ell(bonus, rows[unknown], shares[unknown], episodes, delta)
+        reward = np.empty_like(self._known_rewards)
+        n = np.zeros(len(self.features))
+        belief = kernels.Belief(p, mean, reward, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, width, n, ell)
+        kernels.fill_rewards(self._known_rewards, self._reward_means, mean, reward)
+        return belief
+
+    def estimate(self, belief: kernels.Belief, tally: flat.Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray) -> None:
+        super().estimate(belief, tally, bonus, reward_bonus, rng)
+        kernels.fill_rewards(self._known_rewards, self._reward_means, belief.mean, belief.reward)
+
+    def sweep(self, belief: kernels.Belief, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
+        v, _, changed = self._down_to(0, belief, policy, follow)
+        value = math.fsum(p * v.layers[0][x, y] for x, y, p in self.table.start)
+        return value, bool(changed)
+
+    def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Values, _Values | None, int]:
+        """Sweeps from the end down to layer `until`."""
+        a, ranged = self.arrays, math.isnan(belief.width)
+        v = self._room
+        v.fill(self.table)
+        lo, hi = (self._range_room if ranged else (v, v))
+        if ranged:
+            lo.fill(self.table)
+            hi.fill(self.table)
+        low, high = self._reward_bounds
+        layer = kernels.layer_parallel if self._parallel else kernels.layer_serial
+        g, changed = a.runs, 0
+        layer(
+            g, belief, -1, g.settlement, len(g.level_ptr) - 1, self.horizon, v.settled, v.settled, lo.settled, hi.settled, lo.settled,
+            hi.settled, low, high, policy, follow,
+        )  # fmt: skip
+        for t in range(self.horizon - 1, until - 1, -1):
+            here, there = t % 2, (t + 1) % 2
+            last = t == self.horizon - 1
+            changed += layer(
+                g, belief, kernels.LAST if last else kernels.STEP, kernels.CHANCES, g.settlement, t, v.source(there, last), v.layers[here],
+                lo.source(there, last), hi.source(there, last), lo.layers[here], hi.layers[here], low, high, policy, follow,
+            )  # fmt: skip
+        return v, None, changed
+
+    @cached_property
+    def _room(self) -> _Values:
+        return _Values(self.table)
+
+    @cached_property
+    def _range_room(self) -> tuple[_Values, _Values]:
+        return _Values(self.table), _Values(self.table)
+
+    @cached_property
+    def _reward_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        bounds = []
+        for limits in ([r.low for r in self.rewards], [r.high for r in self.rewards]):
+            out = np.empty_like(self._known_rewards)
+            kernels.fill_rewards(self._known_rewards, self._reward_means, np.array(limits, float), out)
+            bounds.append(out)
+        return bounds[0], bounds[1]
+
+    # -- states by name ------------------------------------------------------------------------------------------------------------
+
+    def action_at(self, policy: np.ndarray, h: int, x: Any, y: Any) -> Any:
+        self._check_step(h)
+        actions = self.model.actions(x, y)
+        if actions is CHANCE or actions is END:
+            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
+        i, column = self._place(h, x, y)
+        return list(actions)[policy[h - 1, i, self._original(column)]]
+
+    def values_at(self, belief: kernels.Belief, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
+        """From a table without passes, so that every state of the model is there."""
+        self._check_step(h)
+        i, column = self._place(h, x, y)
+        plain, t = self._plain, h - 1
+        if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
+            mine = plain._as_mine(belief, self)
+            v, _, _ = plain._down_to(min(t + 1, self.horizon - 1), mine, plain.policy(), follow=False)
+            above = None if t == self.horizon - 1 else v.layers[(t + 1) % 2].copy()
+            v, _, _ = plain._down_to(t, mine, plain.policy(), follow=False)
+            plain._kept = belief, t, (mine, above, v)
+        mine, above, v = plain._kept[2]
+        actions = self.model.actions(x, y)
+        if actions is CHANCE or actions is END:
+            return {None: float(v.layers[t % 2][i, column])}
+        last = t == self.horizon - 1
+        ranged = math.isnan(mine.width)
+        lo, hi = (plain._range_room if ranged else (v, v))
+        there = (t + 1) % 2
+        run = plain.arrays.run_at(LAST if last else DECISIONS, i, column)
+        out = np.zeros(len(plain.runs[run].moves))
+        source = v.settled if last else above
+        kernels.arm_values(
+            plain.arrays.runs, mine, plain.arrays.order[run], i, column - plain.runs[run].start, source, lo.source(there, last),
+            hi.source(there, last), out,
+        )  # fmt: skip
+        return dict(zip(list(actions), out.tolist(), strict=True))
+
+    @cached_property
+    def _plain(self) -> RunEngine:
+        """The same table without passes."""
+        plain = RunEngine.__new__(RunEngine)
+        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_plain")})
+        plain.runs = list(self.table.runs)
+        plain.arrays = arrays_of(self.table, plain.runs, windows(self.table, plain.runs, self.horizon), self.horizon)
+        plain._kept = None
+        return plain
+
+    def _as_mine(self, belief: kernels.Belief, other: RunEngine) -> kernels.Belief:
+        """A belief of an engine with other ways, for this one: only the rows of ell are ordered differently."""
+        ell = np.zeros((len(self.arrays.ell_rows), len(self.table.xs)))
+        theirs = {key: i for i, key in enumerate(other.arrays.ell_rows)}
+        for i, key in enumerate(self.arrays.ell_rows):
+            if key in theirs:
+                ell[i] = belief.ell[theirs[key]]
+        return belief._replace(ell=ell)
+
+    def _check_step(self, h: int) -> None:
+        if not 1 <= h <= self.horizon:
+            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+
+    def _place(self, h: int, x: Any, y: Any) -> tuple[int, int]:
+        i, column = self.table.x_index.get(x), self.table.column_of(y)
+        if i is None or column is None or not self._holds(h - 1, i, column):
+            raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
+        return i, column
+
+    def _holds(self, t: int, x: int, column: int) -> bool:
+        if self.explored is not None:
+            node = self.explored.layers.index.get((self.table.xs[x], self.table.y_of(column)))
+            return node is not None and self.explored.holds(t, node)
+        if (x, column) in self.table.ends:
+            return True
+        parts = [LAST, CHANCES] if t == self.horizon - 1 else [DECISIONS, CHANCES]
+        return any(
+            (run := self._plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self._plain.arrays.window[run] >> t & 1 for part in parts
+        )
+
+    def _original(self, column: int) -> int:
+        """Where the passes have put a column."""
+        for start, length, original in self.table.aliases:
+            if start <= column < start + length:
+                column = column - start + original
+        return column
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        self._check_step(h)
+        if self.explored is not None:
+            yield from self.explored.decision_states(h)
+            return
+        for run, window in zip(self._plain.runs, self._plain.arrays.window, strict=True):
+            if run.part == (LAST if h == self.horizon else DECISIONS) and window >> (h - 1) & 1:
+                for column in range(run.start, run.start + run.length):
+                    yield from ((self.table.xs[x], self.table.y_of(column)) for x in self.table.sets.rows[run.xs])
+
+    def arms_of(self, act: Any) -> np.ndarray:
+        policy, findings = self.policy(), list[str]()
+        for h in range(1, self.horizon + 1):
+            for x, y in self.decision_states(h):
+                actions, action = list(self.model.actions(x, y)), act(h, x, y)
+                if action not in actions:
+                    findings.append(f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}")
+                    continue
+                column = self.table.column_of(y)
+                assert column is not None
+                policy[h - 1, self.table.x_index[x], column] = actions.index(action)
+        if findings:
+            raise ModelError(findings[:10])
+        self._unalias(policy)
+        return policy
+
+    def _unalias(self, policy: np.ndarray) -> None:
+        """A policy that treats merged columns differently cannot be kept in one: it is an error to ask for it."""
+        for start, length, original in self.table.aliases:
+            if start < self.table.decision_columns:
+                copy, kept = policy[:, :, start : start + length], policy[:, :, original : original + length]
+                if not np.array_equal(copy, kept):
+                    raise _Unmerged
+
+    # -- episodes ------------------------------------------------------------------------------------------------------------------
+
+    def world(self, law: Law) -> flat.World:
+        return world_of(self, law, np.zeros(0), np.cumsum([p for _, _, p in self.table.start]))
+
+    @cached_property
+    def _walk(self) -> kernels.Walk:
+        table, order = self.table, self.arrays.order
+        ends, settled_ends = _keys(table.ends, table.columns), _keys(table.settled_ends, table.settled_columns)
+        return kernels.Walk(
+            self.horizon,
+            cover_of(table, self.runs, order, (DECISIONS, CHANCES)),
+            cover_of(table, self.runs, order, (LAST,)),
+            cover_of(table, self.runs, order, (SETTLED,)),
+            *ends,
+            *settled_ends,
+            table.columns,
+            table.settled_columns,
+            np.array([x for x, _, _ in table.start], np.int64),
+            np.array([y for _, y, _ in table.start], np.int64),
+            np.array(list(accumulate(p for _, _, p in table.start))),
+            self._reward_means,
+        )
+
+    def learn_chunk(self, trial: Trial, chunk: slice) -> None:
+        k = chunk.start
+        while k < chunk.stop:
+            trial.replan_if_due(k)
+            stop = k + 1 if trial.every else chunk.stop
+            count, due = kernels.episodes(
+                self.arrays.runs, self._walk, self._known_rewards, trial.world, trial.policy, trial.tally, trial.rng, trial.returns[k:stop]
+            )
+            trial.upper[k : k + count], trial.value[k : k + count] = trial.state[1], trial.state[2]
+            if due:
+                trial.state[0] = 1.0
+            k += count
+
+    def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
+        """Recorded by the flat program: a record wants every state by name, which the passes have removed."""
+        return self._named.episode(world._replace(**self._named_world), self._named_policy(policy), tally, rng)
+
+    @cached_property
+    def _named(self) -> FlatProgram:
+        return FlatProgram(self.explored if self.explored is not None else explore(self.model))
+
+    @cached_property
+    def _named_world(self) -> dict[str, np.ndarray]:
+        from pkd.compiled import cumulative
+
+        program = self._named.program
+        return {"branches": cumulative(program.branch_p, program.branch_ptr), "starts": np.cumsum(program.start_p)}
+
+    def _named_policy(self, policy: np.ndarray) -> np.ndarray:
+        return self._named.arms_of(lambda h, x, y: self.action_at(policy, h, x, y))
+
+
+class _Unmerged(Exception):
+    """A policy tells apart columns that the passes have merged."""
+
+
+class _Values:
+    """Two layers of V[x, y] and the settlement."""
+
+    def __init__(self, table: RunTable) -> None:
+        self.layers = np.zeros((2, len(table.xs), table.columns))
+        self.settled = np.zeros((len(table.xs), max(table.settled_columns, 1)))
+
+    def fill(self, table: RunTable) -> None:
+        """The ends, which no run computes."""
+        for (x, y), final in table.ends.items():
+            self.layers[:, x, y] = final
+        for (x, y), final in table.settled_ends.items():
+            self.settled[x, y] = final
+
+    def source(self, there: int, last: bool) -> np.ndarray:
+        """What the decisions of a layer read."""
+        return self.settled if last else self.layers[there]
+
+
+def _keys(ends: dict[tuple[int, int], float], columns: int) -> tuple[np.ndarray, np.ndarray]:
+    pairs = sorted((x * columns + y, pay) for (x, y), pay in ends.items())
+    return np.array([key for key, _ in pairs], np.int64), np.array([pay for _, pay in pairs], float)
