@@ -18,10 +18,11 @@ import numpy as np
 from pkd import law as laws
 from pkd.kernels import flat
 from pkd.kernels.forms import NO_BONUS
-from pkd.model import Episode, Law, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.optimism import Bonus
 
 if TYPE_CHECKING:
+    from pkd.flat_engine import FlatProgram
     from pkd.learning import Trial
 
 __all__ = ["Compiled", "compile"]
@@ -110,9 +111,15 @@ class Compiled(ABC):
     def learn_chunk(self, trial: Trial, chunk: slice) -> None:
         """So many episodes of a run, all in compiled code."""
 
+    @property
     @abstractmethod
-    def episode(self, world: Any, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
-        """One recorded episode, its return, and whether a plan became due."""
+    def plain(self) -> Compiled:
+        """The engine with every state apart, for policies that tell merged states from each other."""
+
+    @property
+    @abstractmethod
+    def named(self) -> FlatProgram:
+        """The engine that knows every state by name, which records episodes."""
 
     @abstractmethod
     def world(self, law: Law) -> Any:
@@ -134,6 +141,10 @@ class Compiled(ABC):
     def estimate(self, belief: Any, tally: flat.Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray) -> None:
         """Fills a belief from the counts."""
         flat.estimate(self.row_ptr, len(self.features), belief, tally, bonus.prior, rng, reward_bonus)
+        self.refresh(belief)
+
+    def refresh(self, belief: Any) -> None:
+        """Brings what is derived from a belief's law, means and counts up to date."""
 
     # -- the logarithms of the bonus -----------------------------------------------------------------------------------------------
 
@@ -213,7 +224,7 @@ class Compiled(ABC):
             due |= bool(tally.n[row] >= tally.marks[row])
         return due
 
-    def named(self, tally: flat.Tally) -> dict[Any, dict[Any, float]]:
+    def named_counts(self, tally: flat.Tally) -> dict[Any, dict[Any, float]]:
         """Counts by name: {z: {x': n}}, zeros left out."""
         index = self._outcome_index
         return {z: {x: float(tally.counts[i]) for x, i in index[row].items() if tally.counts[i] > 0} for row, z in enumerate(self.features)}

@@ -42,6 +42,14 @@ class FlatProgram(Compiled):
     def n_states(self) -> int:
         return len(self.graph.layers.states)
 
+    @property
+    def plain(self) -> FlatProgram:
+        return self
+
+    @property
+    def named(self) -> FlatProgram:
+        return self
+
     @cached_property
     def actions(self) -> list[tuple[Any, ...]]:
         """The actions of each node, in the order of its arms."""
@@ -156,6 +164,7 @@ class FlatProgram(Compiled):
         )  # fmt: skip
 
     def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
+        """One recorded episode, its return, and whether a plan became due."""
         total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self._path)
         return self._recorded(self._path[:moves]), float(total), bool(due)
 

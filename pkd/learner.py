@@ -53,7 +53,7 @@ class OptimisticLearner:
     @property
     def counts(self) -> dict[Any, dict[Any, float]]:
         """Everything counted so far, {z: {x': n}}."""
-        return self.compiled.named(self._tally)
+        return self.compiled.named_counts(self._tally)
 
     @property
     def plan(self) -> Plan:

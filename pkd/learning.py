@@ -17,7 +17,7 @@ from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, checked_schedule, planned, seeded
 from pkd.run import Run
-from pkd.simulation import Revealer
+from pkd.simulation import Recorder
 from pkd.storage import read_npz, write_npz
 
 __all__ = ["learn"]
@@ -74,7 +74,8 @@ class Trial:
         self.tally = compiled.tally() if counts is None else compiled.counted(counts)
         self.every = config["replan"] == "every"
         self.rng = seeded(seed)
-        self.reveal = Revealer(law, seed)
+        hindsight = type(compiled.model).samples is not PartiallyKnownMDP.samples
+        self.recorder = Recorder(compiled, law, seed) if hindsight else None
         self.state = np.array([1.0, np.nan, np.nan])  # whether a plan is due, its upper value, the true value of its policy
         self.policy = compiled.policy()
         self.upper, self.value, self.returns = np.zeros((3, episodes))
@@ -84,14 +85,13 @@ class Trial:
 
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
         episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
-        hindsight = type(self.compiled.model).samples is not PartiallyKnownMDP.samples
         while self.done < episodes:
             began = time.perf_counter()
             chunk = slice(self.done, min(self.done + size, episodes))
-            if hindsight:
-                self._with_hindsight(chunk)
-            else:
+            if self.recorder is None:
                 self.compiled.learn_chunk(self, chunk)
+            else:
+                self._with_hindsight(self.recorder, chunk)
             self.done = chunk.stop
             now = time.perf_counter()
             self.seconds += now - began
@@ -113,14 +113,16 @@ class Trial:
             self.state[0] = 0.0
         self.upper[k], self.value[k] = self.state[1], self.state[2]
 
-    def _with_hindsight(self, chunk: slice) -> None:
+    def _with_hindsight(self, recorder: Recorder, chunk: slice) -> None:
         """The same loop in Python: the model says what an episode teaches."""
         counts, n = np.zeros_like(self.tally.counts), np.zeros_like(self.tally.n)
         visited = self.tally._replace(counts=counts, n=n, marks=np.full_like(n, np.inf))
         for k in range(chunk.start, chunk.stop):
             self.replan_if_due(k)
-            episode, self.returns[k], due = self.compiled.episode(self.world, self.policy, visited, self.rng)
-            due |= self.compiled.count(self.tally, self.compiled.model.samples(self.reveal(episode)))
+            if self.planned[k] or k == chunk.start:
+                recorder.follow(Plan(self.compiled, self.belief, self.policy, self.state[1]))
+            episode, self.returns[k], due = recorder.episode(visited, self.rng)
+            due |= self.compiled.count(self.tally, self.compiled.model.samples(episode))
             if due:
                 self.state[0] = 1.0
 
@@ -133,7 +135,7 @@ class Trial:
             returns=self.returns,
             plans=np.flatnonzero(self.planned),
             optimal_value=self.optimal.value,
-            counts=compiled.named(self.tally),
+            counts=compiled.named_counts(self.tally),
             config={"model": type(compiled.model).__name__, **self.config},
             seconds=self.seconds,
             policy=final,
@@ -143,7 +145,7 @@ class Trial:
 
     def save(self, path: Path) -> None:
         """Everything that the next episode depends on, atomically."""
-        write_npz(path, self._arrays(), {"checkpoint": self._identity(), "reveal": self.reveal.rng.bit_generator.state})
+        write_npz(path, self._arrays(), {"checkpoint": self._identity(), "reveal": None if self.recorder is None else self.recorder.rng.bit_generator.state})
 
     def resume(self, path: Path) -> None:
         if not path.exists():
@@ -151,7 +153,8 @@ class Trial:
         arrays, meta = read_npz(path)
         if meta.get("checkpoint") != self._identity():
             raise ModelError(f"{path} is the checkpoint of another run; expected {self._identity()}, found {meta.get('checkpoint')}")
-        self.reveal.rng.bit_generator.state = meta["reveal"]
+        if self.recorder is not None:
+            self.recorder.rng.bit_generator.state = meta["reveal"]
         self.done = int(arrays["progress"][0])
         self.seconds = float(arrays["progress"][1])
         mine = self._arrays()

@@ -21,7 +21,7 @@ class Plan:
         self.compiled = compiled
         self.value = value
         self.arms = policy  # which arm each state takes in each layer, in the order of the engine
-        self._belief = belief
+        self.belief = belief  # what the plan was made from
 
     def __repr__(self) -> str:
         return f"<Plan for {type(self.compiled.model).__name__}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
@@ -32,7 +32,7 @@ class Plan:
 
     def values(self, h: int, x: Any, y: Any) -> dict[Any, float]:
         """Q_h of every action in (x, y); {None: V_h} in a CHANCE or END state."""
-        return self.compiled.values_at(self._belief, self.arms, h, x, y)
+        return self.compiled.values_at(self.belief, self.arms, h, x, y)
 
     def states(self, h: int) -> Iterator[tuple[Any, Any]]:
         """The decision states that can occur at step h."""
@@ -69,7 +69,11 @@ def optimistic_plan(
 def evaluate(model: Model, law: Law, policy: Policy) -> float:
     """The exact expected return of a policy."""
     compiled = compile(model)
-    value, _ = compiled.sweep(compiled.truth(law), policy_arms(compiled, policy), follow=True)
+    if isinstance(policy, Plan) and policy.compiled is compiled:
+        value, _ = compiled.sweep(compiled.truth(law), policy.arms, follow=True)
+    else:
+        plain = compiled.plain
+        value, _ = plain.sweep(plain.truth(law), plain.arms_of(acting(policy)), follow=True)
     return value
 
 
@@ -80,11 +84,9 @@ def planned(compiled: Compiled, belief: Any) -> Plan:
     return Plan(compiled, belief, policy, value)
 
 
-def policy_arms(compiled: Compiled, policy: Policy) -> np.ndarray:
-    """Any policy in the order of the engine; an action that a state does not have is an error."""
-    if isinstance(policy, Plan) and policy.compiled is compiled:
-        return policy.arms
-    return compiled.arms_of(policy.action if isinstance(policy, Plan) else policy)
+def acting(policy: Policy) -> Callable[[int, Any, Any], Any]:
+    """Any policy as a function (h, x, y) -> action."""
+    return policy.action if isinstance(policy, Plan) else policy
 
 
 def seeded(seed: int, stream: int = 0) -> np.ndarray:

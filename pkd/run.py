@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from pkd import __version__
+from pkd.model import ModelError
 from pkd.optimism import from_config
 from pkd.storage import read_npz, write_npz
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
+BELIEF = ("p", "mean", "n")  # the parts of a belief that a file keeps; the rest follows from the configuration
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
 
 
@@ -77,15 +79,14 @@ class Run:
         meta = {"run": dict(self.config), "optimal_value": self.optimal_value, "seconds": self.seconds, "version": self.version}
         arrays = {name: getattr(self, name) for name in ("upper_values", "policy_values", "returns", "plans")}
         if self.policy is not None:
-            arrays["arms"] = self.policy.arms
+            arrays |= {"arms": self.policy.arms} | {f"belief_{name}": getattr(self.policy.belief, name) for name in BELIEF}
         write_npz(path, arrays, {**meta, "features": features, "counts": table})
 
     @classmethod
     def load(cls, path: str | Path, model: Model | None = None) -> Run:
         """A saved run. With its model, `policy` can be asked again; without it `policy` is None."""
-        from pkd.model import ModelError
-
         arrays, meta = read_npz(path)
+        belief = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
         arms = arrays.pop("arms", None)
         try:
             counts = {
@@ -94,15 +95,20 @@ class Run:
             run = cls(**arrays, optimal_value=meta["optimal_value"], counts=counts, config=meta["run"], seconds=meta["seconds"], version=meta["version"])
         except (KeyError, TypeError) as error:
             raise ModelError(f"{path} is not a saved run: {error}") from None
-        return run if model is None or arms is None else attrs.evolve(run, policy=run._plan_again(model, arms))
+        return run if model is None or arms is None else attrs.evolve(run, policy=run._plan_again(model, arms, belief))
 
-    def _plan_again(self, model: Model, arms: np.ndarray) -> Plan:
-        from pkd.planning import optimistic_plan
+    def _plan_again(self, model: Model, arms: np.ndarray, kept: Mapping[str, Any]) -> Plan:
+        from pkd.compiled import compile
+        from pkd.planning import Plan
 
-        rule = from_config(self.config["optimism"])
-        plan = optimistic_plan(model, self.counts, episodes=self.config["episodes"], delta=self.config["delta"], optimism=rule)
-        plan.arms[...] = arms
-        return plan
+        compiled = compile(model)
+        if compiled.policy().shape != arms.shape:
+            raise ModelError(f"the saved policy has the shape {arms.shape}, the model needs {compiled.policy().shape}; give the model of the run")
+        belief = compiled.optimistic(from_config(self.config["optimism"]).bonus(), self.config["episodes"], self.config["delta"])
+        for name in BELIEF:
+            getattr(belief, name)[...] = kept[name]
+        compiled.refresh(belief)
+        return Plan(compiled, belief, arms, float(self.upper_values[-1]))
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Cumulative regret over episodes, labelled by the rule and its constants; returns the axes."""

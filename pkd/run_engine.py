@@ -16,7 +16,7 @@ from pkd.graph import Graph, explore
 from pkd.kernels import flat
 from pkd.kernels import runs as kernels
 from pkd.kernels.forms import NO_BONUS
-from pkd.model import CHANCE, END, Episode, Law, ModelError, PartiallyKnownMDP
+from pkd.model import CHANCE, END, Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import Bonus
 from pkd.passes import reduced, windows
 from pkd.run_arrays import arrays_of, cover_of
@@ -42,6 +42,7 @@ class RunEngine(Compiled):
         self._reward_means = np.array([table.mean.rows[mean] for _, mean in table.rewards])
         self._parallel = len(table.xs) * table.columns * self.horizon >= PARALLEL_WORK
         self._kept: tuple[Any, int, Any] | None = None
+        self._merges = True
 
     def __repr__(self) -> str:
         return (
@@ -76,19 +77,18 @@ class RunEngine(Compiled):
         reward = np.empty_like(self._known_rewards)
         n = np.zeros(len(self.features))
         belief = kernels.Belief(p, mean, reward, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, width, n, ell)
-        kernels.fill_rewards(self._known_rewards, self._reward_means, mean, reward)
+        self.refresh(belief)
         return belief
 
-    def estimate(self, belief: kernels.Belief, tally: flat.Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray) -> None:
-        super().estimate(belief, tally, bonus, reward_bonus, rng)
+    def refresh(self, belief: kernels.Belief) -> None:
         kernels.fill_rewards(self._known_rewards, self._reward_means, belief.mean, belief.reward)
 
     def sweep(self, belief: kernels.Belief, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
-        v, _, changed = self._down_to(0, belief, policy, follow)
+        v, changed = self._down_to(0, belief, policy, follow)
         value = math.fsum(p * v.layers[0][x, y] for x, y, p in self.table.start)
         return value, bool(changed)
 
-    def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Values, _Values | None, int]:
+    def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Values, int]:
         """Sweeps from the end down to layer `until`."""
         a, ranged = self.arrays, math.isnan(belief.width)
         v = self._room
@@ -111,7 +111,7 @@ class RunEngine(Compiled):
                 g, belief, kernels.LAST if last else kernels.STEP, kernels.CHANCES, g.settlement, t, v.source(there, last), v.layers[here],
                 lo.source(there, last), hi.source(there, last), lo.layers[here], hi.layers[here], low, high, policy, follow,
             )  # fmt: skip
-        return v, None, changed
+        return v, changed
 
     @cached_property
     def _room(self) -> _Values:
@@ -144,12 +144,12 @@ class RunEngine(Compiled):
         """From a table without passes, so that every state of the model is there."""
         self._check_step(h)
         i, column = self._place(h, x, y)
-        plain, t = self._plain, h - 1
+        plain, t = self.plain, h - 1
         if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
             mine = plain._as_mine(belief, self)
-            v, _, _ = plain._down_to(min(t + 1, self.horizon - 1), mine, plain.policy(), follow=False)
+            v, _ = plain._down_to(min(t + 1, self.horizon - 1), mine, plain.policy(), follow=False)
             above = None if t == self.horizon - 1 else v.layers[(t + 1) % 2].copy()
-            v, _, _ = plain._down_to(t, mine, plain.policy(), follow=False)
+            v, _ = plain._down_to(t, mine, plain.policy(), follow=False)
             plain._kept = belief, t, (mine, above, v)
         mine, above, v = plain._kept[2]
         actions = self.model.actions(x, y)
@@ -169,13 +169,13 @@ class RunEngine(Compiled):
         return dict(zip(list(actions), out.tolist(), strict=True))
 
     @cached_property
-    def _plain(self) -> RunEngine:
+    def plain(self) -> RunEngine:
         """The same table without passes."""
         plain = RunEngine.__new__(RunEngine)
-        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_plain")})
+        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_walk", "plain")})
         plain.runs = list(self.table.runs)
         plain.arrays = arrays_of(self.table, plain.runs, windows(self.table, plain.runs, self.horizon), self.horizon)
-        plain._kept = None
+        plain._kept, plain._merges = None, False
         return plain
 
     def _as_mine(self, belief: kernels.Belief, other: RunEngine) -> kernels.Belief:
@@ -205,12 +205,12 @@ class RunEngine(Compiled):
             return True
         parts = [LAST, CHANCES] if t == self.horizon - 1 else [DECISIONS, CHANCES]
         return any(
-            (run := self._plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self._plain.arrays.window[run] >> t & 1 for part in parts
+            (run := self.plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self.plain.arrays.window[run] >> t & 1 for part in parts
         )
 
     def _original(self, column: int) -> int:
         """Where the passes have put a column."""
-        for start, length, original in self.table.aliases:
+        for start, length, original in self.table.aliases if self._merges else ():
             if start <= column < start + length:
                 column = column - start + original
         return column
@@ -220,7 +220,7 @@ class RunEngine(Compiled):
         if self.explored is not None:
             yield from self.explored.decision_states(h)
             return
-        for run, window in zip(self._plain.runs, self._plain.arrays.window, strict=True):
+        for run, window in zip(self.plain.runs, self.plain.arrays.window, strict=True):
             if run.part == (LAST if h == self.horizon else DECISIONS) and window >> (h - 1) & 1:
                 for column in range(run.start, run.start + run.length):
                     yield from ((self.table.xs[x], self.table.y_of(column)) for x in self.table.sets.rows[run.xs])
@@ -238,16 +238,7 @@ class RunEngine(Compiled):
                 policy[h - 1, self.table.x_index[x], column] = actions.index(action)
         if findings:
             raise ModelError(findings[:10])
-        self._unalias(policy)
         return policy
-
-    def _unalias(self, policy: np.ndarray) -> None:
-        """A policy that treats merged columns differently cannot be kept in one: it is an error to ask for it."""
-        for start, length, original in self.table.aliases:
-            if start < self.table.decision_columns:
-                copy, kept = policy[:, :, start : start + length], policy[:, :, original : original + length]
-                if not np.array_equal(copy, kept):
-                    raise _Unmerged
 
     # -- episodes ------------------------------------------------------------------------------------------------------------------
 
@@ -286,27 +277,9 @@ class RunEngine(Compiled):
                 trial.state[0] = 1.0
             k += count
 
-    def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
-        """Recorded by the flat program: a record wants every state by name, which the passes have removed."""
-        return self._named.episode(world._replace(**self._named_world), self._named_policy(policy), tally, rng)
-
     @cached_property
-    def _named(self) -> FlatProgram:
+    def named(self) -> FlatProgram:
         return FlatProgram(self.explored if self.explored is not None else explore(self.model))
-
-    @cached_property
-    def _named_world(self) -> dict[str, np.ndarray]:
-        from pkd.compiled import cumulative
-
-        program = self._named.program
-        return {"branches": cumulative(program.branch_p, program.branch_ptr), "starts": np.cumsum(program.start_p)}
-
-    def _named_policy(self, policy: np.ndarray) -> np.ndarray:
-        return self._named.arms_of(lambda h, x, y: self.action_at(policy, h, x, y))
-
-
-class _Unmerged(Exception):
-    """A policy tells apart columns that the passes have merged."""
 
 
 class _Values:

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from pkd.compiled import compile
+from pkd.compiled import Compiled, compile
+from pkd.kernels import flat
 from pkd.model import Episode, Law
-from pkd.planning import Model, Policy, policy_arms, seeded
+from pkd.planning import Model, Plan, Policy, acting, seeded
 
-__all__ = ["simulate"]
+__all__ = ["Recorder", "simulate"]
 
 
 def simulate(model: Model, law: Law, policy: Policy, episodes: int, seed: int = 0) -> list[Episode]:
     """So many episodes under a policy. A law with `reveal(episode, rng)` fills `Episode.revealed`."""
-    compiled = compile(model)
-    world, arms, rng, reveal = compiled.world(law), policy_arms(compiled, policy), seeded(seed), Revealer(law, seed)
-    return [reveal(compiled.episode(world, arms, compiled.tally(), rng)[0]) for _ in range(episodes)]
+    recorder, rng = Recorder(compile(model), law, seed), seeded(seed)
+    recorder.follow(policy)
+    tally = recorder.compiled.tally()
+    return [recorder.episode(tally, rng)[0] for _ in range(episodes)]
 
 
-class Revealer:
-    """Adds to an episode what its law shows at the end."""
+class Recorder:
+    """Draws episodes move by move and writes down every state by name."""
 
-    def __init__(self, law: Law, seed: int) -> None:
+    def __init__(self, compiled: Compiled, law: Law, seed: int) -> None:
+        self.compiled = compiled
+        self._engine = compiled.named
+        self._world = self._engine.world(law)
         self._reveal = getattr(law, "reveal", None)
-        self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy=seed, spawn_key=(1,))))
+        self._policy: Any = None
+        self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy=seed, spawn_key=(1,))))  # for what the law reveals
 
-    def __call__(self, episode: Episode) -> Episode:
-        return episode if self._reveal is None else Episode(episode.transitions, self._reveal(episode, self.rng))
+    def follow(self, policy: Policy) -> None:
+        """From now on episodes follow this policy."""
+        own = isinstance(policy, Plan) and policy.compiled is self._engine
+        self._policy = policy.arms if own else self._engine.arms_of(acting(policy))  # type: ignore[union-attr]
+
+    def episode(self, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
+        """An episode, its return, and whether the tally, to which what was visited is added, makes a plan due."""
+        episode, total, due = self._engine.episode(self._world, self._policy, tally, rng)
+        if self._reveal is not None:
+            episode = Episode(episode.transitions, self._reveal(episode, self.rng))
+        return episode, total, due

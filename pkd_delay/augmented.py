@@ -11,6 +11,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import numpy as np
+
 from pkd import CHANCE, END, Episode, ModelError, PartiallyKnownMDP, Transition, UnknownReward, sure
 from pkd_delay.base import BaseFacts, Instead
 
@@ -164,7 +166,7 @@ class Augmented(PartiallyKnownMDP):
 
 def count_faults(value: Any, name: str) -> list[str]:
     """What is wrong with a number of steps."""
-    good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     return [] if good else [f"{name} is {value!r}; expected an integer >= 0"]
 
 

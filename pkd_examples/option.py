@@ -79,7 +79,7 @@ def american_put(*, drift: float | None = None, log: str | None = None, **option
     up = (growth - 1 / model.up) / (model.up - 1 / model.up)
     if not 0 <= up <= 1:
         raise pkd.ModelError(f"american_put(drift={drift!r}) makes Pr(up) = {up:g}; expected a number between 0 and 1: take more steps")
-    return Problem("option", model, {"move": {"up": up, "down": 1 - up}}, picture).fitted(log)
+    return Problem("american_put", model, {"move": {"up": up, "down": 1 - up}}, picture).fitted(log)
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
