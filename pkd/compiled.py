@@ -50,7 +50,7 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None) -> C
     graph = explore(model)
     if large is None and len(graph.layers.states) > LARGE_STATES:
         engine = RunEngine(model, runs_of(graph), graph)
-        if engine.table.columns >= LONG_RUNS * len(engine.runs):
+        if engine.layout.columns >= LONG_RUNS * len(engine.layout.runs):
             return engine
     return RunEngine(model, runs_of(graph), graph) if large else FlatProgram(graph)
 

@@ -14,21 +14,108 @@ import numpy as np
 
 from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, Move, Run, RunTable, Way
 
-__all__ = ["reduced", "windows"]
+__all__ = ["Layout", "reduced", "unreduced", "windows"]
 
 
-def reduced(table: RunTable, horizon: int) -> list[Run]:
-    """The runs of a table after all passes."""
+@attrs.frozen(eq=False)
+class Layout:
+    """Runs and the columns that they live in."""
+
+    runs: list[Run]
+    columns: int  # of the layers; decisions come first
+    decision_columns: int
+    settled_columns: int
+    ends: dict[tuple[int, int], float]  # (x, column) -> final
+    settled_ends: dict[tuple[int, int], float]
+    start: list[tuple[int, int, float]]  # (x, column, probability)
+    aliases: list[tuple[int, int, int]]  # (start, length, start of the columns that do the same), in the order of the merges
+    moved: list[tuple[int, int, int]]  # (start, length, new start): where the passes have put the columns of the layers
+
+    def column(self, column: int) -> int | None:
+        """Where a column of the table is now; None: it was pulled into its users."""
+        for start, length, original in self.aliases:
+            if start <= column < start + length:
+                column = column - start + original
+        i = bisect_right(self.moved, (column, 2**62, 0)) - 1
+        if i < 0:
+            return None
+        start, length, target = self.moved[i]
+        return column - start + target if column < start + length else None
+
+
+def unreduced(table: RunTable) -> Layout:
+    """The table as it is."""
+    return Layout(
+        list(table.runs), table.columns, table.decision_columns, table.settled_columns, table.ends, table.settled_ends, table.start, [],
+        [(0, table.columns, 0)],
+    )  # fmt: skip
+
+
+def reduced(table: RunTable, horizon: int) -> Layout:
+    """The table after all passes."""
     runs = [_without_zeros(table, run) for run in table.runs]
+    aliases: list[tuple[int, int, int]] = []
     for _ in range(3):  # a merge makes room for a pull, and a pull for a merge; three rounds settle every shipped model
         before = runs
-        runs = _reachable(table, _pulled(table, _merged(table, runs)), horizon)
+        runs, merged = _merged(table, runs)
+        aliases += merged
+        runs = _reachable(table, _pulled(table, runs), horizon)
         if runs == before:
             break
-    return runs
+    return _compact(table, runs, aliases)
 
 
-def windows(table: RunTable, runs: list[Run], horizon: int) -> list[int]:
+def _compact(table: RunTable, runs: list[Run], aliases: list[tuple[int, int, int]]) -> Layout:
+    """Drops the blocks of columns in which nothing is left."""
+    layers = _kept(table.blocks or [(0, table.columns)], {run.start for run in runs if run.part != SETTLED} | {y for _, y in table.ends})
+    settled = _kept(table.settled_blocks or [(0, table.settled_columns)], _settled_use(table, runs))
+    before = [_Shift(layers), _Shift(settled)]
+
+    def moved(run: Run) -> Run:
+        space = int(run.part in (LAST, SETTLED))
+        shifted = _mapped(run, lambda way, _: attrs.evolve(way, target=before[space](way.target)))
+        return attrs.evolve(shifted, start=before[int(run.part == SETTLED)](run.start))
+
+    return Layout(
+        runs=[moved(run) for run in runs],
+        columns=sum(length for _, length, _ in layers),
+        decision_columns=sum(length for start, length, _ in layers if start < table.decision_columns)
+        if table.blocks
+        else table.decision_columns,
+        settled_columns=sum(length for _, length, _ in settled),
+        ends={(x, before[0](y)): final for (x, y), final in table.ends.items()},
+        settled_ends={(x, before[1](y)): final for (x, y), final in table.settled_ends.items()},
+        start=[(x, before[0](y), p) for x, y, p in table.start],
+        aliases=aliases,
+        moved=layers,
+    )
+
+
+def _settled_use(table: RunTable, runs: list[Run]) -> set[int]:
+    return {run.start for run in runs if run.part == SETTLED} | {y for _, y in table.settled_ends}
+
+
+def _kept(blocks: list[tuple[int, int]], used: set[int]) -> list[tuple[int, int, int]]:
+    """(start, length, new start) of the blocks in which some column is used."""
+    columns, kept, at = sorted(used), [], 0
+    for start, length in blocks:
+        if _any_between(columns, start, start + length):
+            kept.append((start, length, at))
+            at += length
+    return kept
+
+
+class _Shift:
+    """Where columns go when whole blocks are dropped."""
+
+    def __init__(self, kept: list[tuple[int, int, int]]) -> None:
+        self.starts, self.by = [start for start, _, _ in kept], [new - start for start, _, new in kept]
+
+    def __call__(self, column: int) -> int:
+        return column + self.by[bisect_right(self.starts, column) - 1]
+
+
+def windows(start: list[tuple[int, int, float]], runs: list[Run], horizon: int) -> list[int]:
     """The layers in which each run can be met, as bits; bit H is the settlement."""
     places = [_Places(runs, (DECISIONS, CHANCES)), _Places(runs, (LAST,)), _Places(runs, (SETTLED,))]
     bits = [0] * len(runs)
@@ -41,7 +128,7 @@ def windows(table: RunTable, runs: list[Run], horizon: int) -> list[int]:
         if not space and layers & last:
             pending.extend((i, last) for i in places[1].within(start, stop))
 
-    for _, y, _ in table.start:
+    for _, y, _ in start:
         meet(0, y, y + 1, 1)
     while pending:
         i, layers = pending.pop()
@@ -61,7 +148,7 @@ def windows(table: RunTable, runs: list[Run], horizon: int) -> list[int]:
 
 
 def _reachable(table: RunTable, runs: list[Run], horizon: int) -> list[Run]:
-    return [run for run, bits in zip(runs, windows(table, runs, horizon), strict=True) if bits]
+    return [run for run, bits in zip(runs, windows(table.start, runs, horizon), strict=True) if bits]
 
 
 def _without_zeros(table: RunTable, run: Run) -> Run:
@@ -70,8 +157,8 @@ def _without_zeros(table: RunTable, run: Run) -> Run:
     return attrs.evolve(run, moves=moves)
 
 
-def _merged(table: RunTable, runs: list[Run]) -> list[Run]:
-    """Columns with identical moves become one: ways into the copies lead to the first, and `table.aliases` remembers it."""
+def _merged(table: RunTable, runs: list[Run]) -> tuple[list[Run], list[tuple[int, int, int]]]:
+    """Columns with identical moves become one: ways into the copies lead to the first. Also gives (copy, length, original) in the layers."""
     spaces = _Places(runs, (DECISIONS, CHANCES)), _Places(runs, (SETTLED,))
     lasts = _Places(runs, (LAST,))
     ended = sorted({y for _, y in table.ends}), sorted({y for _, y in table.settled_ends})
@@ -104,8 +191,8 @@ def _merged(table: RunTable, runs: list[Run]) -> list[Run]:
         length, original = moved[space][start]
         return attrs.evolve(way, target=way.target - start + original) if end <= start + length else way
 
-    table.aliases.extend((start, *moved[0][start]) for start in starts[0])
-    return [_mapped(run, redirected) for run in runs] if any(moved) else runs
+    aliases = [(start, *moved[0][start]) for start in starts[0]]
+    return ([_mapped(run, redirected) for run in runs] if any(moved) else runs), aliases
 
 
 def _pulled(table: RunTable, runs: list[Run]) -> list[Run]:

@@ -18,7 +18,7 @@ from pkd.kernels import runs as kernels
 from pkd.kernels.forms import NO_BONUS
 from pkd.model import CHANCE, END, Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import Bonus
-from pkd.passes import reduced, windows
+from pkd.passes import Layout, reduced, unreduced, windows
 from pkd.run_arrays import arrays_of, cover_of
 from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, RunTable
 
@@ -36,28 +36,30 @@ class RunEngine(Compiled):
     def __init__(self, model: PartiallyKnownMDP, table: RunTable, graph: Graph | None = None) -> None:
         super().__init__(model, table.features, table.outcomes, [[p for _, p in law] for law in table.known], table.unknown_rewards, table.n_y)
         self.table, self.explored = table, graph
-        self.runs = reduced(table, self.horizon)
-        self.arrays = arrays_of(table, self.runs, windows(table, self.runs, self.horizon), self.horizon)
+        self._lay(reduced(table, self.horizon))
         self._known_rewards = np.array([table.reward.rows[known] for known, _ in table.rewards])
         self._reward_means = np.array([table.mean.rows[mean] for _, mean in table.rewards])
-        self._parallel = len(table.xs) * table.columns * self.horizon >= PARALLEL_WORK
         self._kept: tuple[Any, int, Any] | None = None
-        self._merges = True
+
+    def _lay(self, layout: Layout) -> None:
+        self.layout = layout
+        self.arrays = arrays_of(self.table, layout.runs, windows(layout.start, layout.runs, self.horizon), self.horizon)
+        self._parallel = len(self.table.xs) * layout.columns * self.horizon >= PARALLEL_WORK
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.table.columns} columns in {len(self.runs)} runs, "
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns} columns in {len(self.layout.runs)} runs, "
             f"{len(self.features)} unknown features, horizon {self.horizon}>"
         )
 
     @property
     def n_states(self) -> int:
-        return len(self.table.xs) * self.table.columns
+        return len(self.table.xs) * self.layout.columns
 
     def policy(self) -> np.ndarray:
         """The arm of each state in each layer, (H, X, decision columns)."""
-        most = max((len(run.moves) for run in self.runs), default=1)
-        return np.zeros((self.horizon, len(self.table.xs), self.table.decision_columns), np.uint8 if most <= 256 else np.int64)
+        most = max((len(run.moves) for run in self.layout.runs), default=1)
+        return np.zeros((self.horizon, len(self.table.xs), self.layout.decision_columns), np.uint8 if most <= 256 else np.int64)
 
     # -- sweeps --------------------------------------------------------------------------------------------------------------------
 
@@ -85,18 +87,18 @@ class RunEngine(Compiled):
 
     def sweep(self, belief: kernels.Belief, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
         v, changed = self._down_to(0, belief, policy, follow)
-        value = math.fsum(p * v.layers[0][x, y] for x, y, p in self.table.start)
+        value = math.fsum(p * v.layers[0][x, y] for x, y, p in self.layout.start)
         return value, bool(changed)
 
     def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Values, int]:
         """Sweeps from the end down to layer `until`."""
         a, ranged = self.arrays, math.isnan(belief.width)
         v = self._room
-        v.fill(self.table)
+        v.fill(self.layout)
         lo, hi = (self._range_room if ranged else (v, v))
         if ranged:
-            lo.fill(self.table)
-            hi.fill(self.table)
+            lo.fill(self.layout)
+            hi.fill(self.layout)
         low, high = self._reward_bounds
         layer = kernels.layer_parallel if self._parallel else kernels.layer_serial
         g, changed = a.runs, 0
@@ -115,11 +117,11 @@ class RunEngine(Compiled):
 
     @cached_property
     def _room(self) -> _Values:
-        return _Values(self.table)
+        return _Values(len(self.table.xs), self.layout)
 
     @cached_property
     def _range_room(self) -> tuple[_Values, _Values]:
-        return _Values(self.table), _Values(self.table)
+        return _Values(len(self.table.xs), self.layout), _Values(len(self.table.xs), self.layout)
 
     @cached_property
     def _reward_bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +140,7 @@ class RunEngine(Compiled):
         if actions is CHANCE or actions is END:
             raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
         i, column = self._place(h, x, y)
-        return list(actions)[policy[h - 1, i, self._original(column)]]
+        return list(actions)[policy[h - 1, i, self.layout.column(column)]]
 
     def values_at(self, belief: kernels.Belief, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
         """From a table without passes, so that every state of the model is there."""
@@ -160,10 +162,10 @@ class RunEngine(Compiled):
         lo, hi = (plain._range_room if ranged else (v, v))
         there = (t + 1) % 2
         run = plain.arrays.run_at(LAST if last else DECISIONS, i, column)
-        out = np.zeros(len(plain.runs[run].moves))
+        out = np.zeros(len(plain.layout.runs[run].moves))
         source = v.settled if last else above
         kernels.arm_values(
-            plain.arrays.runs, mine, plain.arrays.order[run], i, column - plain.runs[run].start, source, lo.source(there, last),
+            plain.arrays.runs, mine, plain.arrays.order[run], i, column - plain.layout.runs[run].start, source, lo.source(there, last),
             hi.source(there, last), out,
         )  # fmt: skip
         return dict(zip(list(actions), out.tolist(), strict=True))
@@ -173,9 +175,8 @@ class RunEngine(Compiled):
         """The same table without passes."""
         plain = RunEngine.__new__(RunEngine)
         plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_walk", "plain")})
-        plain.runs = list(self.table.runs)
-        plain.arrays = arrays_of(self.table, plain.runs, windows(self.table, plain.runs, self.horizon), self.horizon)
-        plain._kept, plain._merges = None, False
+        plain._kept = None
+        plain._lay(unreduced(self.table))
         return plain
 
     def _as_mine(self, belief: kernels.Belief, other: RunEngine) -> kernels.Belief:
@@ -208,19 +209,19 @@ class RunEngine(Compiled):
             (run := self.plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self.plain.arrays.window[run] >> t & 1 for part in parts
         )
 
-    def _original(self, column: int) -> int:
-        """Where the passes have put a column."""
-        for start, length, original in self.table.aliases if self._merges else ():
-            if start <= column < start + length:
-                column = column - start + original
-        return column
+    def _column(self, y: Any) -> int:
+        column = self.table.column_of(y)
+        place = None if column is None else self.layout.column(column)
+        if place is None:
+            raise ModelError(f"y={y!r} is not a column of the model")
+        return place
 
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         self._check_step(h)
         if self.explored is not None:
             yield from self.explored.decision_states(h)
             return
-        for run, window in zip(self.plain.runs, self.plain.arrays.window, strict=True):
+        for run, window in zip(self.table.runs, self.plain.arrays.window, strict=True):
             if run.part == (LAST if h == self.horizon else DECISIONS) and window >> (h - 1) & 1:
                 for column in range(run.start, run.start + run.length):
                     yield from ((self.table.xs[x], self.table.y_of(column)) for x in self.table.sets.rows[run.xs])
@@ -233,9 +234,7 @@ class RunEngine(Compiled):
                 if action not in actions:
                     findings.append(f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}")
                     continue
-                column = self.table.column_of(y)
-                assert column is not None
-                policy[h - 1, self.table.x_index[x], column] = actions.index(action)
+                policy[h - 1, self.table.x_index[x], self._column(y)] = actions.index(action)
         if findings:
             raise ModelError(findings[:10])
         return policy
@@ -247,20 +246,19 @@ class RunEngine(Compiled):
 
     @cached_property
     def _walk(self) -> kernels.Walk:
-        table, order = self.table, self.arrays.order
-        ends, settled_ends = _keys(table.ends, table.columns), _keys(table.settled_ends, table.settled_columns)
+        table, layout, order = self.table, self.layout, self.arrays.order
         return kernels.Walk(
             self.horizon,
-            cover_of(table, self.runs, order, (DECISIONS, CHANCES)),
-            cover_of(table, self.runs, order, (LAST,)),
-            cover_of(table, self.runs, order, (SETTLED,)),
-            *ends,
-            *settled_ends,
-            table.columns,
-            table.settled_columns,
-            np.array([x for x, _, _ in table.start], np.int64),
-            np.array([y for _, y, _ in table.start], np.int64),
-            np.array(list(accumulate(p for _, _, p in table.start))),
+            cover_of(table, layout.runs, order, (DECISIONS, CHANCES)),
+            cover_of(table, layout.runs, order, (LAST,)),
+            cover_of(table, layout.runs, order, (SETTLED,)),
+            *_keys(layout.ends, layout.columns),
+            *_keys(layout.settled_ends, layout.settled_columns),
+            layout.columns,
+            layout.settled_columns,
+            np.array([x for x, _, _ in layout.start], np.int64),
+            np.array([y for _, y, _ in layout.start], np.int64),
+            np.array(list(accumulate(p for _, _, p in layout.start))),
             self._reward_means,
         )
 
@@ -285,15 +283,15 @@ class RunEngine(Compiled):
 class _Values:
     """Two layers of V[x, y] and the settlement."""
 
-    def __init__(self, table: RunTable) -> None:
-        self.layers = np.zeros((2, len(table.xs), table.columns))
-        self.settled = np.zeros((len(table.xs), max(table.settled_columns, 1)))
+    def __init__(self, n_x: int, layout: Layout) -> None:
+        self.layers = np.zeros((2, n_x, layout.columns))
+        self.settled = np.zeros((n_x, max(layout.settled_columns, 1)))
 
-    def fill(self, table: RunTable) -> None:
+    def fill(self, layout: Layout) -> None:
         """The ends, which no run computes."""
-        for (x, y), final in table.ends.items():
+        for (x, y), final in layout.ends.items():
             self.layers[:, x, y] = final
-        for (x, y), final in table.settled_ends.items():
+        for (x, y), final in layout.settled_ends.items():
             self.settled[x, y] = final
 
     def source(self, there: int, last: bool) -> np.ndarray:

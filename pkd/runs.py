@@ -91,11 +91,11 @@ class RunTable:
         self.columns = 0  # of the layers; decisions come first
         self.decision_columns = 0
         self.settled_columns = 0
-        self.blocks: list[tuple[int, int]] = []  # stretches of columns that may be dropped whole; empty: all columns stay
+        self.blocks: list[tuple[int, int]] = []  # (start, length): columns that may be dropped only together, decisions first; [] for all
+        self.settled_blocks: list[tuple[int, int]] = []
         self.ends: dict[tuple[int, int], float] = {}  # (x, y) -> final
         self.settled_ends: dict[tuple[int, int], float] = {}
         self.start: list[tuple[int, int, float]] = []  # (x, y, probability)
-        self.aliases: list[tuple[int, int, int]] = []  # (start, length, start of the columns that do the same), filled by the passes
         self.no_reward = self.reward_row({})
 
     def set_of(self, xs: Iterable[int]) -> int:

@@ -59,6 +59,8 @@ class DelayLaw:
             raise ModelError(found)
 
     def __call__(self, z: Any) -> Mapping[Any, float]:
+        if UnknownDelay.y_type not in self._models:
+            return _ask(self._base, z)  # a base may have arrivals of its own
         if isinstance(z, Arrival):
             law = self._of_feature[z.x, z.given]
             p = law.at_most_zero if z.empty else law.hazard(z.waited)

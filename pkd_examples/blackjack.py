@@ -21,7 +21,7 @@ from pkd_examples.problem import Problem, chosen
 
 __all__ = ["Blackjack", "blackjack", "picture", "score"]
 
-Hand = tuple[int, bool, int]  # (sum with aces as 1, is there an ace, number of cards; 3 stands for more)
+Hand = tuple[int, bool, int]  # (sum with aces as 1, can an ace count as 11, number of cards; 3 stands for more)
 EMPTY: Hand = (0, False, 0)
 NATURAL: Hand = (11, True, 2)
 
@@ -29,7 +29,7 @@ NATURAL: Hand = (11, True, 2)
 def score(hand: Hand) -> int:
     """The sum, with an ace as 11 where that does not exceed 21; 0 for a bust hand."""
     total, ace, _ = hand
-    return 0 if total > 21 else total + 10 if ace and total <= 11 else total
+    return 0 if total > 21 else total + 10 if ace else total
 
 
 @attrs.frozen(kw_only=True)
@@ -73,6 +73,9 @@ class Blackjack(pkd.NoiseMDP):
             return 1.0
         return 1.5 if self.natural and not self.sab and player == NATURAL and win > 0 else win
 
+    def y_label(self, y: Any) -> str:
+        return f"{_name(y[0])} against {_name(y[1])}{', stuck' if y[2] else ''}" if isinstance(y, tuple) else super().y_label(y)
+
 
 @options_of(Blackjack)
 def blackjack(*, deck: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1, 1, 4), log: str | None = None, **options: Any) -> Problem:
@@ -88,7 +91,12 @@ def blackjack(*, deck: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1, 1, 4), log: 
 
 
 def _with(hand: Hand, card: int) -> Hand:
-    return hand[0] + card, hand[1] or card == 1, min(hand[2] + 1, 3)
+    total, ace, cards = hand
+    return total + card, (ace or card == 1) and total + card <= 11, min(cards + 1, 3)
+
+
+def _name(hand: Hand) -> str:
+    return f"{'soft' if hand[1] else 'hard'} {score(hand) or 'bust'} of {hand[2]}"
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:

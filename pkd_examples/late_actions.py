@@ -28,7 +28,7 @@ __all__ = ["LateActions", "late_actions", "picture"]
 ACTS = "acts"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class LateActions(pkd.PartiallyKnownMDP):
     """x: the state. y: (command in force, commands on their way, the oldest first), and ACTS while the world moves.
 
@@ -80,16 +80,18 @@ class LateActions(pkd.PartiallyKnownMDP):
         return self.names[a] if self.names else str(a)
 
 
-def late_actions(*, delay: int | Mapping[int, float] = 1, log: str | None = None, **options: Any) -> Problem:
+def late_actions(
+    *, delay: int | Mapping[int, float] = 1, levels: int = 7, inflow: float = 0.3, horizon: int = 12, log: str | None = None
+) -> Problem:
     """The tank of `pkd_examples.tank`, whose pump obeys late; `delay`: a whole number, or {steps: probability}.
 
-    The other options are those of `tank`. `log`: a CSV file of (z, x') = ((level, command in force), next level).
+    `log`: a CSV file of (z, x') = ((level, command in force), next level).
     """
     law = {delay: 1.0} if isinstance(delay, int) else delay
     good = isinstance(law, Mapping) and law and all(isinstance(j, int) and j >= 0 and p >= 0 for j, p in law.items())
     if not good or abs(sum(law.values()) - 1) > 1e-9:
         raise pkd.ModelError(f"late_actions(delay={delay!r}): expected a whole number from 0, or {{steps: probability}} that sums to 1")
-    world = tank(**options)
+    world = tank(levels=levels, inflow=inflow, horizon=horizon)
     law = {j: p for j, p in law.items() if p > 0}
     model = LateActions(rewards=world.rewards, horizon=world.horizon, delay=law, first=world.start, held=1, names=world.action_names)
     return Problem("late_actions", model, world.law(), picture).fitted(log)

@@ -68,10 +68,12 @@ class MissingObservations(pkd.PartiallyKnownMDP):
         return self.names[a] if self.names else str(a)
 
 
-def missing_observations(*, shown: float = 0.6, longest: int = 3, log: str | None = None, **options: Any) -> Problem:
+def missing_observations(
+    *, shown: float = 0.6, longest: int = 3, levels: int = 7, inflow: float = 0.3, horizon: int = 12, log: str | None = None
+) -> Problem:
     """The tank of `pkd_examples.tank` behind a gauge that answers with probability `shown`, and at least after `longest` failures.
 
-    The other options are those of `tank`. `log`: a CSV file of (z, x') = ((level, action), next level).
+    `log`: a CSV file of (z, x') = ((level, action), next level).
     """
     findings = []
     if not isinstance(shown, int | float) or not 0 <= shown <= 1:
@@ -80,7 +82,7 @@ def missing_observations(*, shown: float = 0.6, longest: int = 3, log: str | Non
         findings.append(f"missing_observations(longest={longest!r}): expected a whole number of at least 0")
     if findings:
         raise pkd.ModelError(findings)
-    world = tank(**options)
+    world = tank(levels=levels, inflow=inflow, horizon=horizon)
     model = MissingObservations(
         rewards=world.rewards, horizon=world.horizon, shown=shown, longest=longest, first=world.start, names=world.action_names
     )

@@ -28,6 +28,7 @@ RULES = {
     "max": (Rule("mvp-max", 0.5, 0.25, 1.0), pkd.MVP(0.5, 0.25, log_factor=1.0, monotone=True)),
     "greedy": (Rule("greedy"), pkd.Greedy()),
 }
+both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
 both_schedules = pytest.mark.parametrize("schedule", ["every", "doubling"])
 STATED = settings(max_examples=15)
 
@@ -51,23 +52,25 @@ def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
     return [next(value for first, value in reversed(plans) if first <= k) for k in range(1, episodes + 1)]
 
 
+@both_engines
 @both_schedules
 @pytest.mark.parametrize("rule", list(RULES))
 @STATED
 @given(case=cases(unknown_rewards=False))
-def test_learn_plans_when_and_what_the_plain_learner_plans(schedule: Any, rule: str, case: Case) -> None:
+def test_learn_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
     plain, ours = RULES[rule]
     options = {"optimism": ours, "seed": 5, "replan": schedule}
-    compiled = pkd.compile(case.model)
+    compiled = pkd.compile(case.model, large=large)
     run = pkd.learn(compiled, case.law, 12, **options)
     expected = reference.replans(case.model, samples_of_each_episode(compiled, case.law, 12, **options), plain, schedule, 0.05)
     assert [k + 1 for k in run.plans] == [k for k, _ in expected]
     assert run.upper_values == pytest.approx(np.array(in_force(expected, 12)), rel=0, abs=1e-10 * case.scale)
 
 
+@both_engines
 @given(case=cases())
-def test_the_last_policy_value_is_the_exact_value_of_the_last_policy(case: Case) -> None:
-    run = pkd.learn(case.model, case.law, 30, optimism=pkd.MVP.practical())
+def test_the_last_policy_value_is_the_exact_value_of_the_last_policy(large: bool, case: Case) -> None:
+    run = pkd.learn(pkd.compile(case.model, large=large), case.law, 30, optimism=pkd.MVP.practical())
     exact = reference.evaluation(case.model, case.law, run.policy.action).value
     assert run.policy_values[-1] == pytest.approx(exact, rel=0, abs=1e-10 * case.scale)
 
@@ -81,13 +84,14 @@ def test_regret_adds_up_what_each_policy_loses(case: Case) -> None:
     assert min(lost) >= -1e-10 * case.scale
 
 
+@both_engines
 @pytest.mark.parametrize("seed", range(6))
-def test_returns_average_to_the_value_of_the_policy(seed: int) -> None:
+def test_returns_average_to_the_value_of_the_policy(large: bool, seed: int) -> None:
     """With one action per state there is one policy; 20,000 returns must agree with it within 4.5 standard errors."""
     case = build(
         Shape(seed, horizon=3, n_actions=1, chance=0.4, end=0.1, known=0.3, settlement=True, spread_start=True, unknown_rewards=True)
     )
-    run = pkd.learn(case.model, case.law, 20_000, seed=seed)
+    run = pkd.learn(pkd.compile(case.model, large=large), case.law, 20_000, seed=seed)
     exact = reference.evaluation(case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0]).value
     assert np.mean(run.returns) == pytest.approx(exact, abs=4.5 * np.std(run.returns) / math.sqrt(20_000) + 1e-9)
 
@@ -124,7 +128,7 @@ def test_another_seed_gives_other_episodes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+@both_engines
 def test_a_fresh_process_with_one_thread_and_an_empty_cache_gives_the_same_bits(large: bool, tmp_path: Path) -> None:
     here = Path(__file__).parent
     path = os.pathsep.join([str(here), str(here.parent)])
@@ -159,14 +163,15 @@ def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
     return [*model.samples(episode), *((r.feature, value) for r, value in paid if isinstance(r, pkd.UnknownReward))]
 
 
+@both_engines
 @both_schedules
 @pytest.mark.parametrize("rule", list(RULES))
 @STATED
 @given(case=cases())
-def test_the_learner_plans_when_and_what_the_plain_learner_plans(schedule: Any, rule: str, case: Case) -> None:
+def test_the_learner_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
     plain, ours = RULES[rule]
     rng = random.Random(case.shape.seed)
-    learner = pkd.OptimisticLearner(case.model, 12, optimism=ours, replan=schedule)
+    learner = pkd.OptimisticLearner(pkd.compile(case.model, large=large), 12, optimism=ours, replan=schedule)
     samples, uppers = [], []
     for _ in range(12):
         uppers.append(learner.plan.value)
@@ -241,11 +246,12 @@ def test_an_impossible_episode_is_refused_and_not_counted(moves: list[pkd.Transi
     assert learner.counts == {"arm": {1: 2}}
 
 
+@both_engines
 @STATED
 @given(case=cases(), seed=st.integers(0, 99))
-def test_simulated_episodes_are_possible_and_complete(case: Case, seed: int) -> None:
+def test_simulated_episodes_are_possible_and_complete(large: bool, case: Case, seed: int) -> None:
     model, law = case.model, case.law
-    for episode in pkd.simulate(model, law, lambda h, x, y: model.actions(x, y)[-1], 10, seed=seed):
+    for episode in pkd.simulate(pkd.compile(model, large=large), law, lambda h, x, y: model.actions(x, y)[-1], 10, seed=seed):
         h, here = 1, None
         for move in episode:
             assert here in (None, (move.x, move.y))

@@ -39,7 +39,7 @@ def simulated(plan: Any, hands: int, seed: int, **rules: bool) -> tuple[float, f
         dealer = (env.dealer[0], env.dealer[0] == 1, 1)
         over, h = False, 1
         while not over:
-            state = (h, (sum(env.player), 1 in env.player, min(len(env.player), 3)), dealer)
+            state = (h, (sum(env.player), 1 in env.player and sum(env.player) <= 11, min(len(env.player), 3)), dealer)
             if state not in best:
                 best[state] = int(plan.action(h, None, (*state[1:], False)) == "hit")
             _, won[hand], over, _, _ = env.step(best[state])

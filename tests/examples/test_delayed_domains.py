@@ -20,6 +20,12 @@ def test_a_delayed_domain_is_worth_at_most_the_undelayed_one(name: str) -> None:
     assert pkd.plan(delayed, problem.law()).value <= pkd.plan(problem.model(), problem.law()).value + 1e-9
 
 
+def test_a_late_price_is_worth_less() -> None:
+    problem, _ = SHIPPED["battery"]
+    delayed = pkd_delay.KnownDelay(problem.model(), {1: 1.0}, 1)
+    assert pkd.plan(delayed, problem.law()).value < pkd.plan(problem.model(), problem.law()).value - 0.1
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_a_delay_of_zero_changes_nothing(name: str) -> None:
     problem, _ = SHIPPED[name]

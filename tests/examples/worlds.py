@@ -108,11 +108,13 @@ def _blackjack_lands(s: Any, a: Any, card: Any) -> Any:
     (total, ace, cards), (shown, dealer_ace, dealer_cards), stuck = s
     if a == "stick":
         natural = (total, ace, cards) == (11, True, 2)
-        best = total + 10 if ace and total + 10 <= 21 else total
+        best = total + 10 if ace else total
         return ((total, ace, cards) if natural else (best, False, 3)), (shown, dealer_ace, dealer_cards), True
     if cards < 2 or (dealer_cards == 1 and not stuck):
-        return (total + card, ace or card == 1, min(cards + 1, 3)), (shown, dealer_ace, dealer_cards), stuck
-    return (total, ace, cards), (shown + card, dealer_ace or card == 1, min(dealer_cards + 1, 3)), stuck
+        soft = (ace or card == 1) and total + card + 10 <= 21
+        return (total + card, soft, min(cards + 1, 3)), (shown, dealer_ace, dealer_cards), stuck
+    soft = (dealer_ace or card == 1) and shown + card + 10 <= 21
+    return (total, ace, cards), (shown + card, soft, min(dealer_cards + 1, 3)), stuck
 
 
 blackjack_truth = noisy(
