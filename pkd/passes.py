@@ -214,13 +214,34 @@ def _pulled(table: RunTable, runs: list[Run]) -> list[Run]:
         for i in chances[0].within(y, y + 1):
             shared[i] |= x in table.sets.rows[runs[i].xs]
 
+    whole = _Places(runs, (DECISIONS, CHANCES, LAST)), _Places(runs, (SETTLED,))
+    ended = sorted({y for _, y in table.ends}), sorted({y for _, y in table.settled_ends})
+
+    def passed(way: Way, run: Run, space: int) -> Way:
+        """A way into columns that only pass through, for every x, leads to where they lead."""
+        begin, end = _span(way, run.length)
+        found = [runs[i] for i in whole[space].within(begin, end)]
+        lines = {through(hop) for hop in found}
+        if len(lines) != 1 or None in lines or not _tiled(found, begin, end) or _any_between(ended[space], begin, end):
+            return way
+        ((shift, stride),) = lines  # type: ignore[misc]
+        return attrs.evolve(way, target=shift + stride * way.target, stride=stride * way.stride)
+
+    def through(hop: Run) -> tuple[int, int] | None:
+        """(shift, stride) where every column y of a run only passes through to shift + stride * y."""
+        if hop.part not in (CHANCES, SETTLED) or len(hop.moves[0].ways) != 1 or hop.moves[0].reward != table.no_reward:
+            return None
+        (inside,) = hop.moves[0].ways
+        plain = inside.law in identity and inside.reward == table.no_reward
+        return (inside.target - inside.stride * hop.start, inside.stride) if plain else None
+
     def pull(run: Run) -> Run:
         space = int(run.part in (LAST, SETTLED))
         moves = []
         for move in run.moves:
             ways: list[Way] = []
             reward = move.reward
-            for way in move.ways:
+            for way in (passed(way, run, space) for way in move.ways):
                 inner = _target(table, runs, chances[space], way, run) if way.law in identity and way.reward == table.no_reward else None
                 if inner is None:
                     ways.append(way)
@@ -306,6 +327,16 @@ def _span(way: Way, length: int) -> tuple[int, int]:
     """The columns that a way can lead to, from and up to."""
     end = way.target + way.stride * (length - 1)
     return min(way.target, end), max(way.target, end) + 1
+
+
+def _tiled(runs: list[Run], begin: int, end: int) -> bool:
+    """Whether runs hold all columns of a stretch, each once."""
+    at = begin
+    for run in sorted(runs, key=lambda run: run.start):
+        if run.start > at or (at > begin and run.start != at):
+            return False
+        at = run.start + run.length
+    return at >= end
 
 
 def _any_between(values: list[int], start: int, stop: int) -> bool:

@@ -78,12 +78,14 @@ class RunEngine(Compiled):
                 ell[i, unknown] = self.ell(bonus, rows[unknown], shares[unknown], episodes, delta)
         reward = np.empty_like(self._known_rewards)
         n = np.zeros(len(self.features))
-        belief = kernels.Belief(p, mean, reward, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, width, n, ell)
+        packed = np.zeros(len(self.row_ptr) - 1, np.int64), np.zeros(len(p), np.int64), np.zeros(len(p))
+        belief = kernels.Belief(p, *packed, mean, reward, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, width, n, ell)
         self.refresh(belief)
         return belief
 
     def refresh(self, belief: kernels.Belief) -> None:
         kernels.fill_rewards(self._known_rewards, self._reward_means, belief.mean, belief.reward)
+        kernels.pack(self.row_ptr, self.arrays.runs.row_x, belief.p, belief.end, belief.x, belief.q)
 
     def sweep(self, belief: kernels.Belief, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
         v, changed = self._down_to(0, belief, policy, follow)

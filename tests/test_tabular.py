@@ -32,20 +32,10 @@ def random_mdp(seed: int, n_states: int = 5, n_actions: int = 3, horizon: int = 
 
 def values_by_hand(mdp: TabularMDP) -> np.ndarray:
     """V_h(s) = max_a r(s, a) + sum_s' P(s'|s, a) V_{h+1}(s'), rows h = 1..H+1."""
-    values = [[0.0] * mdp.n_states]
+    values = [np.zeros(mdp.n_states)]
     for _ in range(mdp.horizon):
-        after = values[0]
-        values.insert(
-            0,
-            [
-                max(
-                    float(mdp.rewards[s, a]) + sum(float(mdp.transitions[s, a, t]) * after[t] for t in range(mdp.n_states))
-                    for a in range(mdp.n_actions)
-                )
-                for s in range(mdp.n_states)
-            ],
-        )
-    return np.array(values)
+        values.append((mdp.rewards + np.einsum("ijk,k->ij", mdp.transitions, values[-1])).max(axis=1))
+    return np.array(values[::-1])
 
 
 def optimum(mdp: TabularMDP) -> float:

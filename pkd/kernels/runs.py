@@ -58,6 +58,9 @@ class Belief(NamedTuple):
     """A law, and for an optimistic sweep what makes the bonus."""
 
     p: np.ndarray  # (outcomes of all rows,)
+    end: np.ndarray  # (rows of the law,): the outcomes of positive probability of a row are those from row_ptr to here
+    x: np.ndarray  # their x', packed to the front of each row
+    q: np.ndarray  # their probabilities
     mean: np.ndarray  # (learned means,) of unknown rewards
     reward: np.ndarray  # (rows of rewards, X), with the means
     form: int
@@ -74,75 +77,54 @@ STEP, LAST, CHANCES = 0, 1, 2
 
 
 @jit()
+def stretch_of(v, x, base, stride, count):
+    """V[x, base + stride i] for i < count. As a slice: an index that might be negative would keep the loops from being vectorised."""
+    if stride == 1:
+        return v[x][base : base + count]
+    row, gathered = v[x], np.empty(count)
+    for i in range(count):
+        gathered[i] = row[base + stride * i]
+    return gathered
+
+
+@jit()
 def expectation(g, b, row, v, base, stride, count, e):
     """e[i] = sum_j p_j V[x_j, base + stride i]."""
-    lo, hi = g.row_ptr[row], g.row_ptr[row + 1]
-    j = lo
-    first = True
-    while j < hi:
-        if j + 4 <= hi:
-            p0, p1, p2, p3 = b.p[j], b.p[j + 1], b.p[j + 2], b.p[j + 3]
-            v0, v1, v2, v3 = v[g.row_x[j]], v[g.row_x[j + 1]], v[g.row_x[j + 2]], v[g.row_x[j + 3]]
-            if stride == 1:
-                if first:
-                    for i in range(count):
-                        e[i] = p0 * v0[base + i] + p1 * v1[base + i] + p2 * v2[base + i] + p3 * v3[base + i]
-                else:
-                    for i in range(count):
-                        e[i] += p0 * v0[base + i] + p1 * v1[base + i] + p2 * v2[base + i] + p3 * v3[base + i]
-            else:
-                for i in range(count):
-                    at = base + stride * i
-                    value = p0 * v0[at] + p1 * v1[at] + p2 * v2[at] + p3 * v3[at]
-                    e[i] = value if first else e[i] + value
-            j += 4
-        else:
-            p0, v0 = b.p[j], v[g.row_x[j]]
-            if stride == 1:
-                if first:
-                    for i in range(count):
-                        e[i] = p0 * v0[base + i]
-                elif p0 != 0.0:
-                    for i in range(count):
-                        e[i] += p0 * v0[base + i]
-            else:
-                for i in range(count):
-                    value = p0 * v0[base + stride * i]
-                    e[i] = value if first else e[i] + value
-            j += 1
-        first = False
+    lo, hi = g.row_ptr[row], b.end[row]
+    p0, v0 = b.q[lo], stretch_of(v, b.x[lo], base, stride, count)
+    for i in range(count):
+        e[i] = p0 * v0[i]
+    j = lo + 1
+    while j + 2 <= hi:
+        p0, p1 = b.q[j], b.q[j + 1]
+        v0, v1 = stretch_of(v, b.x[j], base, stride, count), stretch_of(v, b.x[j + 1], base, stride, count)
+        for i in range(count):
+            e[i] += p0 * v0[i] + p1 * v1[i]
+        j += 2
+    if j < hi:
+        p0, v0 = b.q[j], stretch_of(v, b.x[j], base, stride, count)
+        for i in range(count):
+            e[i] += p0 * v0[i]
 
 
 @jit()
 def moments(g, b, row, v, base, stride, count, e, s):
     """e[i] = pV and s[i] = Var_p(V) at base + stride i, shifted by one point of the support."""
-    lo, hi = g.row_ptr[row], g.row_ptr[row + 1]
-    seen = lo
-    while b.p[seen] == 0.0 and seen < hi - 1:
-        seen += 1
-    v0 = v[g.row_x[seen]]
+    lo, hi = g.row_ptr[row], b.end[row]
+    v0 = stretch_of(v, b.x[lo], base, stride, count)
     for i in range(count):
         e[i] = 0.0
         s[i] = 0.0
-    for j in range(lo, hi):
-        p, vj = b.p[j], v[g.row_x[j]]
-        if p == 0.0 or j == seen:
-            continue
-        if stride == 1:
-            for i in range(count):
-                d = vj[base + i] - v0[base + i]
-                w = p * d
-                e[i] += w
-                s[i] += w * d
-        else:
-            for i in range(count):
-                d = vj[base + stride * i] - v0[base + stride * i]
-                w = p * d
-                e[i] += w
-                s[i] += w * d
+    for j in range(lo + 1, hi):
+        p, vj = b.q[j], stretch_of(v, b.x[j], base, stride, count)
+        for i in range(count):
+            d = vj[i] - v0[i]
+            w = p * d
+            e[i] += w
+            s[i] += w * d
     for i in range(count):
         s[i] = max(s[i] - e[i] * e[i], 0.0)
-        e[i] += v0[base + stride * i]
+        e[i] += v0[i]
 
 
 @jit()
@@ -152,10 +134,10 @@ def spread(g, row, lo_v, hi_v, base, stride, count, low, high):
         low[i] = np.inf
         high[i] = -np.inf
     for j in range(g.row_ptr[row], g.row_ptr[row + 1]):
-        below, above = lo_v[g.row_x[j]], hi_v[g.row_x[j]]
+        below, above = stretch_of(lo_v, g.row_x[j], base, stride, count), stretch_of(hi_v, g.row_x[j], base, stride, count)
         for i in range(count):
-            low[i] = min(low[i], below[base + stride * i])
-            high[i] = max(high[i], above[base + stride * i])
+            low[i] = min(low[i], below[i])
+            high[i] = max(high[i], above[i])
 
 
 @jit()
@@ -199,13 +181,9 @@ def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, hig
         base = g.branch_target[k] + (offset * stretch if stretch > 0 else offset * stride)
         first = g.row_ptr[row]
         if row >= g.n_unknown and g.row_ptr[row + 1] - first == 1:
-            v0 = v[g.row_x[first]]
-            if stride == 1:
-                for i in range(count):
-                    q[i] += p * (inner + v0[base + i])
-            else:
-                for i in range(count):
-                    q[i] += p * (inner + v0[base + stride * i])
+            v0 = stretch_of(v, g.row_x[first], base, stride, count)
+            for i in range(count):
+                q[i] += p * (inner + v0[i])
         elif row >= g.n_unknown or b.form == NO_BONUS:
             expectation(g, b, row, v, base, stride, count, e)
             for i in range(count):
@@ -232,18 +210,18 @@ def tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow):
         y = g.run_start[run] + offset
         for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
             x = g.set_x[m]
-            row = out[x]
+            row = out[x][y : y + count]
             if not g.run_decides[run]:
                 add_arm(g, b, arms, x, offset, 0, count, v, lo_v, hi_v, q, e, s, low, high)
                 for i in range(count):
-                    row[y + i] = q[i]
+                    row[i] = q[i]
                 continue
-            choice = policy[t, x]
+            choice = policy[t, x][y : y + count]
             if bundle > 0:
                 add_arm(g, b, arms, x, offset, bundle, count * bundle, v, lo_v, hi_v, q, e, s, low, high)
                 if follow:
                     for i in range(count):
-                        row[y + i] = q[i * bundle + choice[y + i]]
+                        row[i] = q[i * bundle + choice[i]]
                     continue
                 for i in range(count):
                     top = q[i * bundle]
@@ -252,21 +230,21 @@ def tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow):
                         if q[i * bundle + a] > top:
                             top = q[i * bundle + a]
                             which = a
-                    row[y + i] = top
-                    if choice[y + i] != which:
-                        choice[y + i] = which
+                    row[i] = top
+                    if choice[i] != which:
+                        choice[i] = which
                         changed += 1
                 continue
             for a in range(g.run_arm[run + 1] - arms):
                 add_arm(g, b, arms + a, x, offset, 0, count, v, lo_v, hi_v, q, e, s, low, high)
                 for i in range(count):
-                    if (choice[y + i] == a) if follow else (a == 0 or q[i] > best[i]):
+                    if (choice[i] == a) if follow else (a == 0 or q[i] > best[i]):
                         best[i] = q[i]
                         arg[i] = a
             for i in range(count):
-                row[y + i] = best[i]
-                if not follow and choice[y + i] != arg[i]:
-                    choice[y + i] = arg[i]
+                row[i] = best[i]
+                if not follow and choice[i] != arg[i]:
+                    choice[i] = arg[i]
                     changed += 1
     return changed
 
@@ -354,6 +332,19 @@ def arm_values(g, b, run, x, offset, v, lo_v, hi_v, out):
     for a in range(g.run_arm[run], g.run_arm[run + 1]):
         add_arm(g, b, a, x, offset, 0, 1, v, lo_v, hi_v, q, e, s, low, high)
         out[a - g.run_arm[run]] = q[0]
+
+
+@jit()
+def pack(row_ptr, row_x, p, end, x, q):
+    """Leaves out the outcomes of probability 0, which cost time and change nothing."""
+    for row in range(end.shape[0]):
+        k = row_ptr[row]
+        for j in range(row_ptr[row], row_ptr[row + 1]):
+            if p[j] > 0.0:
+                x[k] = row_x[j]
+                q[k] = p[j]
+                k += 1
+        end[row] = k
 
 
 @jit()
