@@ -183,6 +183,7 @@ def draw(name: str, found: Study, path: Path) -> None:
         ylabel="cumulative regret",
         title=f"{name}: {found.features} features, unshared {found.unshared}, flat {found.flat}",
     )
+    ax.set_ylim(bottom=0)
     ax.legend(fontsize="small")
     figure.savefig(path)
     pyplot.close(figure)

@@ -111,10 +111,14 @@ class FlatProgram(Compiled):
         if self.graph.layers.kind[node] != DECIDE:
             return {None: float(v[t, node])}
         last = t == self.horizon - 1
-        slot = int((self.program.slot_of_last if last else self.program.slot_of_step)[node])
-        out = np.zeros(int(self.program.arm_ptr[slot + 1] - self.program.arm_ptr[slot]))
-        flat.arm_values(self.program, belief, slot, t, settled if last else v[t + 1], np.zeros(len(self.pairs)), out)
-        return dict(zip(self.actions[node], out.tolist(), strict=True))
+        arms = (self.graph.last_arms if last else self.graph.layers.arms)[node]
+        policy, source, e, q = policy.copy(), settled if last else v[t + 1], np.zeros(len(self.pairs)), dict[Any, float]()
+        block, target = flat.LAST if last else flat.STEP, np.zeros(self.n_states)
+        for i, arm in enumerate(arms):  # the value of the policy that takes this arm here
+            policy[t, node] = i
+            flat.backup(self.program, belief, block, t, source, target, e, policy, True)
+            q[arm.action] = float(target[node])
+        return q
 
     def _all_values(self, belief: flat.Estimate, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._values is None or self._values[0] is not belief:

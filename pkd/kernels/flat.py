@@ -67,93 +67,94 @@ class Estimate(NamedTuple):
 
 
 @jit()
-def pair_value(g, b, t, i, v):
-    """e = pV, or min(cap, pV + bonus) for an unknown row of an optimistic estimate."""
-    row = g.pair_row[i]
-    lo, hi, o = g.pair_ptr[i], g.pair_ptr[i + 1], g.row_ptr[row]
-    if hi - lo == 1 and row >= g.n_unknown:
-        return v[g.pair_node[lo]]
-    if b.form == NO_BONUS or row >= g.n_unknown:
+def pair_values(g, b, t, lo, hi, v, e):
+    """e[i] = pV for the pairs lo <= i < hi, or min(cap, pV + bonus) for an unknown row of an optimistic estimate."""
+    pair_row, pair_ptr, pair_node, row_ptr, p = g.pair_row, g.pair_ptr, g.pair_node, g.row_ptr, b.p
+    pair_first, pair_last, counts, ells, caps, widths = g.pair_first, g.pair_last, b.n, b.ell, b.cap, b.width
+    n_unknown, form, c1, c2, free = g.n_unknown, b.form, b.c1, b.c2, b.free
+    layer = t if caps.shape[0] > 1 else 0
+    for i in range(lo, hi):
+        if pair_first[i] > t:
+            break
+        if pair_last[i] < t:
+            continue
+        row = pair_row[i]
+        start, size, o = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i], row_ptr[row]
+        if row >= n_unknown or form == NO_BONUS:
+            m = 0.0
+            for j in range(size):
+                m += p[o + j] * v[pair_node[start + j]]
+            e[i] = v[pair_node[start]] if size == 1 else m
+            continue
+        n, cap, width, ell = counts[row], caps[layer, i], widths[layer, i], ells[i]
+        if n <= free:
+            e[i] = cap
+            continue
+        second = c1 * width * ell / np.sqrt(n) if form == HOEFFDING else c2 * width * ell / n
+        if second >= width:
+            e[i] = cap  # pV + bonus >= min lo + width = the cap: no need to look at the law
+            continue
+        seen = 0
+        while p[o + seen] == 0.0 and seen < size - 1:
+            seen += 1
+        shift = v[pair_node[start + seen]]  # one point of the support: E[V^2] - m^2 would lose digits
         m = 0.0
-        for j in range(lo, hi):
-            m += b.p[o + j - lo] * v[g.pair_node[j]]
-        return m
-    layer = t if b.cap.shape[0] > 1 else 0
-    n, cap, width = b.n[row], b.cap[layer, i], b.width[layer, i]
-    if n <= b.free:
-        return cap
-    if b.form == HOEFFDING:
-        second = b.c1 * width * b.ell[i] / np.sqrt(n)
-    else:
-        second = b.c2 * width * b.ell[i] / n
-    if second >= width:
-        return cap  # pV + bonus >= min lo + width = the cap: no need to look at the law
-    first_seen = lo
-    while b.p[o + first_seen - lo] == 0.0 and first_seen < hi - 1:
-        first_seen += 1
-    shift = v[g.pair_node[first_seen]]  # one point of the support: E[V^2] - m^2 would lose digits
-    m = 0.0
-    s = 0.0
-    for j in range(lo, hi):
-        d = v[g.pair_node[j]] - shift
-        w = b.p[o + j - lo] * d
-        m += w
-        s += w * d
-    first = 0.0
-    if b.form != HOEFFDING:
-        variance = s - m * m
-        if variance > 0.0:
-            first = b.c1 * np.sqrt(variance * b.ell[i] / n)
-    bonus = max(first, second) if b.form == MAX else first + second
-    return min(cap, shift + m + bonus)
-
-
-@jit()
-def arm_value(g, b, a, e):
-    """Q = sum_y' P_Y(y') min(ceiling, r + e(z, y')); a known z is exempt from the ceiling."""
-    r = g.arm_reward[a]
-    if g.arm_mean[a] >= 0:
-        r += b.mean[g.arm_mean[a]]
-    q = 0.0
-    for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-        i = g.branch_pair[k]
-        value = r + e[i]
-        if value > b.ceiling and b.form != NO_BONUS and g.pair_row[i] < g.n_unknown:
-            value = b.ceiling
-        q += g.branch_p[k] * value
-    return q
+        s = 0.0
+        for j in range(seen + 1, size):
+            d = v[pair_node[start + j]] - shift
+            w = p[o + j] * d
+            m += w
+            s += w * d
+        bonus = second
+        if form != HOEFFDING:
+            variance = s - m * m
+            first = c1 * np.sqrt(variance * ell / n) if variance > 0.0 else 0.0
+            bonus = max(first, second) if form == MAX else first + second
+        e[i] = min(cap, shift + m + bonus)
 
 
 @jit()
 def backup(g, b, block, t, source, target, e, policy, follow):
-    """One block: the values of its pairs, then of its slots. Returns whether the policy changed."""
+    """One block: the values of its pairs, then of its slots. Returns whether the policy changed.
+
+    Q = sum_y' P_Y(y') min(ceiling, r + e(z, y')); a known z is exempt from the ceiling.
+    """
+    pair_values(g, b, t, g.blocks[block, 2], g.blocks[block, 3], source, e)
+    slot_first, slot_last, slot_node, arm_ptr, arm_reward = g.slot_first, g.slot_last, g.slot_node, g.arm_ptr, g.arm_reward
+    arm_mean, means, branch_ptr, branch_p, branch_pair, pair_row = g.arm_mean, b.mean, g.branch_ptr, g.branch_p, g.branch_pair, g.pair_row
+    ceiling = np.inf if b.form == NO_BONUS else b.ceiling
+    n_unknown = g.n_unknown
     changed = False
-    for i in range(g.blocks[block, 2], g.blocks[block, 3]):
-        if g.pair_first[i] > t:
-            break
-        if g.pair_last[i] >= t:
-            e[i] = pair_value(g, b, t, i, source)
     for slot in range(g.blocks[block, 0], g.blocks[block, 1]):
-        if g.slot_first[slot] > t:
+        if slot_first[slot] > t:
             break
-        if g.slot_last[slot] < t:
+        if slot_last[slot] < t:
             continue
-        node = g.slot_node[slot]
-        lo, hi = g.arm_ptr[slot], g.arm_ptr[slot + 1]
-        if block >= CHANCES:
-            target[node] = arm_value(g, b, lo, e)
-        elif follow:
-            target[node] = arm_value(g, b, lo + policy[t, node], e)
-        else:
-            best, arg = arm_value(g, b, lo, e), 0
-            for a in range(lo + 1, hi):
-                q = arm_value(g, b, a, e)
-                if q > best:
-                    best, arg = q, a - lo
-            target[node] = best
-            if policy[t, node] != arg:
-                policy[t, node] = arg
-                changed = True
+        node = slot_node[slot]
+        lo, hi = arm_ptr[slot], arm_ptr[slot + 1]
+        if follow and block < CHANCES:
+            lo += policy[t, node]
+            hi = lo + 1
+        best = 0.0
+        which = 0
+        for a in range(lo, hi):
+            r = arm_reward[a]
+            if arm_mean[a] >= 0:
+                r += means[arm_mean[a]]
+            q = 0.0
+            for k in range(branch_ptr[a], branch_ptr[a + 1]):
+                i = branch_pair[k]
+                value = r + e[i]
+                if value > ceiling and pair_row[i] < n_unknown:
+                    value = ceiling
+                q += branch_p[k] * value
+            if a == lo or q > best:
+                best = q
+                which = a - lo
+        target[node] = best
+        if block < CHANCES and not follow and policy[t, node] != which:
+            policy[t, node] = which
+            changed = True
     return changed
 
 
@@ -178,15 +179,6 @@ def sweep(g, b, v, settled, e, policy, follow):
     for i in range(g.start_node.shape[0]):
         value += g.start_p[i] * v[0, g.start_node[i]]
     return value, changed
-
-
-@jit()
-def arm_values(g, b, slot, t, source, e, out):
-    """Q of every arm of one slot, from the values of the next layer (or of its own, for a CHANCE slot)."""
-    for a in range(g.arm_ptr[slot], g.arm_ptr[slot + 1]):
-        for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-            e[g.branch_pair[k]] = pair_value(g, b, t, g.branch_pair[k], source)
-        out[a - g.arm_ptr[slot]] = arm_value(g, b, a, e)
 
 
 @jit()
