@@ -31,7 +31,7 @@ class FlatProgram(Compiled):
         super().__init__(graph.model, graph.features, graph.outcomes, known, graph.rewards, len(graph.ys))
         self.graph = graph
         self.program, self.pairs = assemble(graph)
-        self._room = self.layers(2), self.settlement(), np.zeros(len(self.pairs))
+        self._room = self.layers(2), self.settlement(), *self._scratch()
         self._values: tuple[Any, np.ndarray, np.ndarray] | None = None
         self._check_declared()
 
@@ -67,6 +67,10 @@ class FlatProgram(Compiled):
         """Room for the values of the settlement, with the stopping states filled in."""
         return self.program.final_settled.copy()
 
+    def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
+        """Room for the values of pairs, and for the moments of a group."""
+        return np.zeros(len(self.pairs)), np.zeros((3, int(np.diff(self.program.group_pair).max(initial=1))))
+
     def policy(self) -> np.ndarray:
         """The arm of each node in each layer, (H, nodes)."""
         most = int(np.diff(self.program.arm_ptr).max(initial=1))
@@ -87,11 +91,20 @@ class FlatProgram(Compiled):
                 cap, width = self.caps
             else:
                 cap, width = self._one_layer(math.inf), self._one_layer(float(declared[1]) - float(declared[0]))
-        n = np.zeros(len(self.features))
-        return flat.Estimate(p, mean, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, n, ell, cap, width)
+        n, packed, seen = np.zeros(len(self.features)), np.zeros(len(self.program.packing)), np.zeros(len(self.row_ptr) - 1, np.int64)
+        belief = flat.Estimate(p, packed, seen, mean, bonus.form, bonus.c1, bonus.c2, bonus.free, ceiling, n, ell, cap, width)
+        self.refresh(belief)
+        return belief
+
+    def refresh(self, belief: flat.Estimate) -> None:
+        flat.pack(self.program, belief)
+
+    @property
+    def _groups(self) -> int:
+        return len(self.program.group_matrix)
 
     def _one_layer(self, value: float) -> np.ndarray:
-        return np.full((1, len(self.pairs)), value)
+        return np.full((1, self._groups), value)
 
     def sweep(self, belief: flat.Estimate, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
         value, changed = flat.sweep(self.program, belief, *self._room, policy, follow)
@@ -112,18 +125,18 @@ class FlatProgram(Compiled):
             return {None: float(v[t, node])}
         last = t == self.horizon - 1
         arms = (self.graph.last_arms if last else self.graph.layers.arms)[node]
-        policy, source, e, q = policy.copy(), settled if last else v[t + 1], np.zeros(len(self.pairs)), dict[Any, float]()
+        policy, source, q = policy.copy(), settled if last else v[t + 1], dict[Any, float]()
         block, target = flat.LAST if last else flat.STEP, np.zeros(self.n_states)
         for i, arm in enumerate(arms):  # the value of the policy that takes this arm here
             policy[t, node] = i
-            flat.backup(self.program, belief, block, t, source, target, e, policy, True)
+            flat.one_block(self.program, belief, block, t, source, target, *self._scratch(), policy, True)
             q[arm.action] = float(target[node])
         return q
 
     def _all_values(self, belief: flat.Estimate, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._values is None or self._values[0] is not belief:
             v, settled = self.layers(self.horizon), self.settlement()
-            flat.sweep(self.program, belief, v, settled, np.zeros(len(self.pairs)), policy.copy(), False)
+            flat.sweep(self.program, belief, v, settled, *self._scratch(), policy.copy(), False)
             self._values = belief, v, settled
         return self._values[1:]
 
@@ -204,16 +217,16 @@ class FlatProgram(Compiled):
         return weights
 
     def _ranges(self, rooms: int) -> tuple[np.ndarray, ...]:
-        """[lo, hi] of the last `rooms` layers that were computed and of the settlement, and the cap and width of every pair and layer."""
+        """[lo, hi] of the last `rooms` layers that were computed and of the settlement, and the cap and width of every group and layer."""
         low, high = np.array([r.low for r in self.rewards], float), np.array([r.high for r in self.rewards], float)
         hi, lo, hi_settled, lo_settled = self.layers(rooms), self.layers(rooms), self.settlement(), self.settlement()
-        cap, width = np.zeros((2, self.horizon + 1, len(self.pairs)))
+        cap, width = np.zeros((2, self.horizon + 1, self._groups))
         flat.ranges(self.program, low, high, hi, lo, hi_settled, lo_settled, cap, width)
         return lo, hi, lo_settled, hi_settled, cap, width
 
     @cached_property
     def caps(self) -> tuple[np.ndarray, np.ndarray]:
-        """max hi and max hi - min lo of each pair in each layer, (H + 1, pairs)."""
+        """max hi and max hi - min lo of each group of pairs in each layer, (H + 1, groups)."""
         *_, cap, width = self._ranges(2)
         return cap, width
 

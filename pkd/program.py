@@ -90,7 +90,8 @@ class _Assembler:
                         branch_pair.append(pairs[block.space, row, y])
                     branch_ptr.append(len(branch_p))
                 arm_ptr.append(len(arm_reward))
-        targets = [self.targets(pair) for pair in order]
+        targets = [self.targets(group[0]) for group in self.groups]
+        matrices = self.matrices()
         program = Program(
             horizon=graph.horizon,
             blocks=self.blocks(),
@@ -104,13 +105,17 @@ class _Assembler:
             branch_ptr=np.array(branch_ptr, np.int64),
             branch_p=np.array(branch_p, float),
             branch_pair=np.array(branch_pair, np.int64),
-            pair_first=np.array([self.pair_window[pair][0] for pair in order], np.int64),
-            pair_last=np.array([self.pair_window[pair][1] for pair in order], np.int64),
             pair_row=np.array([self.row(row) for _, row, _ in order], np.int64),
-            pair_ptr=np.array([0, *accumulate(map(len, targets))], np.int64),
-            pair_node=np.array([node for nodes in targets for node in nodes], np.int64),
+            pair_group=np.array([i for i, group in enumerate(self.groups) for _ in group], np.int64),
+            group_pair=np.array([0, *accumulate(map(len, self.groups))], np.int64),
+            group_ptr=np.array([0, *accumulate(map(len, targets))], np.int64),
+            group_node=np.array([node for nodes in targets for node in nodes], np.int64),
+            group_matrix=np.array([at for at, _ in matrices], np.int64),
+            group_first=np.array([min(self.pair_window[pair][0] for pair in group) for group in self.groups], np.int64),
+            group_last=np.array([max(self.pair_window[pair][1] for pair in group) for group in self.groups], np.int64),
             row_ptr=np.array([0, *accumulate(map(len, self.row_lists()))], np.int64),
             n_unknown=self.n_unknown,
+            packing=np.array([place for _, places in matrices for place in places], np.int64),
             slot_of_step=slot_of[0],
             slot_of_last=slot_of[1],
             slot_of_settled=slot_of[2],
@@ -141,31 +146,49 @@ class _Assembler:
         return sorted(block.nodes, key=lambda node: self.window(block, node)[0])
 
     def number_pairs(self) -> dict[Pair, int]:
-        """Pairs by block (a pair belongs to the first block that uses it), in the order of their first layer."""
+        """Pairs by block (a pair belongs to the first block that uses it), in groups that lead to the same nodes, by their first layer."""
         windows: dict[Pair, tuple[int, int]] = {}
-        self.pair_block: list[list[Pair]] = []
+        self.groups: list[list[Pair]] = []
+        self.group_blocks = [0]
         for block in self.slots:
-            mine: list[Pair] = []
+            mine: dict[Any, list[Pair]] = {}
             for node in block.nodes:
                 first, last = self.window(block, node)
                 for arm in block.arms[node]:
                     for _, row, y in arm.branches:
                         pair = (block.space, row, y)
                         if pair not in windows:
-                            mine.append(pair)
+                            mine.setdefault((y, row >= 0, self.graph.row_states(row)), []).append(pair)
                             windows[pair] = (first, last)
                         else:
                             windows[pair] = (min(windows[pair][0], first), max(windows[pair][1], last))
-            self.pair_block.append(mine)
+            self.groups.extend(mine.values())
+            self.group_blocks.append(len(self.groups))
         self.pair_window = windows
-        for mine in self.pair_block:
-            mine.sort(key=lambda pair: windows[pair][0])
-        return {pair: i for i, pair in enumerate(pair for mine in self.pair_block for pair in mine)}
+        for lo, hi in zip(self.group_blocks, self.group_blocks[1:], strict=False):
+            self.groups[lo:hi] = sorted(self.groups[lo:hi], key=lambda group: min(windows[pair][0] for pair in group))
+        return {pair: i for i, pair in enumerate(pair for group in self.groups for pair in group)}
+
+    def matrices(self) -> list[tuple[int, list[int]]]:
+        """For each group where its matrix stands, and what it consists of; groups with the same rows share one."""
+        ptr = [0, *accumulate(map(len, self.row_lists()))]
+        known: dict[tuple[int, ...], int] = {}
+        made, at = [], 0
+        for group in self.groups:
+            rows = tuple(self.row(row) for _, row, _ in group)
+            size = ptr[rows[0] + 1] - ptr[rows[0]]
+            if rows in known:
+                made.append((known[rows], list[int]()))
+                continue
+            known[rows] = at
+            made.append((at, [ptr[row] + j for j in range(size) for row in rows]))
+            at += size * len(rows)
+        return made
 
     def blocks(self) -> np.ndarray:
         slots = [0, *accumulate(len(block.nodes) for block in self.slots)]
-        pairs = [0, *accumulate(map(len, self.pair_block))]
-        return np.array([[slots[i], slots[i + 1], pairs[i], pairs[i + 1]] for i in range(len(self.slots))], np.int64)
+        groups = self.group_blocks
+        return np.array([[slots[i], slots[i + 1], groups[i], groups[i + 1]] for i in range(len(self.slots))], np.int64)
 
     def targets(self, pair: Pair) -> list[int]:
         space, row, y = pair

@@ -1,7 +1,8 @@
 """The flat program: backward sweeps, episodes and the whole learning loop over a list of nodes, for small and unstructured models.
 
 A node is a state (x, y). A *slot* is a node with its arms; an arm is a list of (probability, pair); a *pair* (z, y') is a row of the law
-and the nodes (x', y') it leads to. The value of a pair is computed once and looked up by every arm that uses it. *Blocks* of slots come in
+with the nodes (x', y') it leads to. The value of a pair is computed once and looked up by every arm that uses it. Pairs that lead to the
+same nodes form a *group*: its rows stand side by side in a small matrix, so that one pass over the nodes serves them all. *Blocks* come in
 an order in which every value is ready when it is read: the decisions of a layer, then its CHANCE states by topological level. Letters:
 H h z p v q as in the paper; e is the value of a pair, n the count N(z), t = h - 1 the index of a layer.
 """
@@ -23,7 +24,7 @@ class Program(NamedTuple):
     """A compiled model without any law."""
 
     horizon: int
-    blocks: np.ndarray  # (blocks, 4): slot from, to, pair from, to
+    blocks: np.ndarray  # (blocks, 4): slot from, to, group from, to
     settlement: int  # the first block of the settlement
     slot_node: np.ndarray  # (slots,)
     slot_first: np.ndarray  # (slots,) the first layer in which the slot is reachable; ascending within a block
@@ -34,13 +35,17 @@ class Program(NamedTuple):
     branch_ptr: np.ndarray  # (arms + 1,)
     branch_p: np.ndarray  # (branches,)
     branch_pair: np.ndarray  # (branches,)
-    pair_first: np.ndarray  # (pairs,)
-    pair_last: np.ndarray  # (pairs,)
     pair_row: np.ndarray  # (pairs,) row of the law; rows from n_unknown on are known
-    pair_ptr: np.ndarray  # (pairs + 1,)
-    pair_node: np.ndarray  # (targets,) aligned with the outcomes of the row
+    pair_group: np.ndarray  # (pairs,)
+    group_pair: np.ndarray  # (groups + 1,) its pairs: all of unknown rows, or all of known ones
+    group_ptr: np.ndarray  # (groups + 1,)
+    group_node: np.ndarray  # (targets,) aligned with the outcomes of the rows
+    group_matrix: np.ndarray  # (groups,) where its rows stand in `Estimate.packed`
+    group_first: np.ndarray  # (groups,) the first layer in which it is needed; ascending within a block
+    group_last: np.ndarray  # (groups,)
     row_ptr: np.ndarray  # (rows + 1,)
     n_unknown: int
+    packing: np.ndarray  # (packed,): which element of `Estimate.p` stands in each place of `Estimate.packed`
     slot_of_step: np.ndarray  # (nodes,) slot of a node before the last action, or -1
     slot_of_last: np.ndarray  # (nodes,) slot of a decision node at the last action, or -1
     slot_of_settled: np.ndarray  # (settlement nodes,) slot, or -1 where the episode stops
@@ -54,6 +59,8 @@ class Estimate(NamedTuple):
     """What a sweep believes: a law, and for an optimistic one the counts and everything that makes the bonus."""
 
     p: np.ndarray  # (outcomes of all rows,)
+    packed: np.ndarray  # the same, for each group a matrix (outcomes, pairs)
+    seen: np.ndarray  # (rows,) the first outcome of positive probability
     mean: np.ndarray  # (learned means,) of unknown rewards
     form: int  # NO_BONUS, SUM, MAX or HOEFFDING
     c1: float
@@ -62,64 +69,76 @@ class Estimate(NamedTuple):
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
     n: np.ndarray  # (unknown rows,)
     ell: np.ndarray  # (pairs,)
-    cap: np.ndarray  # (layers, pairs): caps on pV + bonus; one layer where they do not depend on h
-    width: np.ndarray  # (layers, pairs)
+    cap: np.ndarray  # (layers, groups): caps on pV + bonus; one layer where they do not depend on h
+    width: np.ndarray  # (layers, groups)
 
 
-@jit()
-def pair_values(g, b, t, lo, hi, v, e):
-    """e[i] = pV for the pairs lo <= i < hi, or min(cap, pV + bonus) for an unknown row of an optimistic estimate."""
-    pair_row, pair_ptr, pair_node, row_ptr, p = g.pair_row, g.pair_ptr, g.pair_node, g.row_ptr, b.p
-    pair_first, pair_last, counts, ells, caps, widths = g.pair_first, g.pair_last, b.n, b.ell, b.cap, b.width
-    n_unknown, form, c1, c2, free = g.n_unknown, b.form, b.c1, b.c2, b.free
-    layer = t if caps.shape[0] > 1 else 0
-    for i in range(lo, hi):
-        if pair_first[i] > t:
+@jit(inline="always")
+def pair_values(g, b, t, lo, hi, v, e, room):
+    """e = pV for every pair of the groups lo..hi - 1, or min(cap, pV + bonus) for unknown rows of an optimistic estimate.
+
+    room: (3, largest group): the mean, the variance and the shift of each pair.
+    """
+    layer = t if b.cap.shape[0] > 1 else 0
+    mean, square, shift = room[0], room[1], room[2]
+    for group in range(lo, hi):
+        if g.group_first[group] > t:
             break
-        if pair_last[i] < t:
+        if g.group_last[group] < t:
             continue
-        row = pair_row[i]
-        start, size, o = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i], row_ptr[row]
-        if row >= n_unknown or form == NO_BONUS:
-            m = 0.0
+        first, count = g.group_pair[group], g.group_pair[group + 1] - g.group_pair[group]
+        at, size, matrix = g.group_ptr[group], g.group_ptr[group + 1] - g.group_ptr[group], g.group_matrix[group]
+        if b.form == NO_BONUS or g.pair_row[first] >= g.n_unknown:
+            if size == 1:
+                for i in range(count):
+                    e[first + i] = v[g.group_node[at]]
+                continue
+            for i in range(count):
+                mean[i] = 0.0
             for j in range(size):
-                m += p[o + j] * v[pair_node[start + j]]
-            e[i] = v[pair_node[start]] if size == 1 else m
+                v_j = v[g.group_node[at + j]]
+                row = b.packed[matrix + j * count : matrix + (j + 1) * count]
+                for i in range(count):
+                    mean[i] += row[i] * v_j
+            for i in range(count):
+                e[first + i] = mean[i]
             continue
-        n, cap, width, ell = counts[row], caps[layer, i], widths[layer, i], ells[i]
-        if n <= free:
-            e[i] = cap
-            continue
-        second = c1 * width * ell / np.sqrt(n) if form == HOEFFDING else c2 * width * ell / n
-        if second >= width:
-            e[i] = cap  # pV + bonus >= min lo + width = the cap: no need to look at the law
-            continue
-        seen = 0
-        while p[o + seen] == 0.0 and seen < size - 1:
-            seen += 1
-        shift = v[pair_node[start + seen]]  # one point of the support: E[V^2] - m^2 would lose digits
-        m = 0.0
-        s = 0.0
-        for j in range(seen + 1, size):
-            d = v[pair_node[start + j]] - shift
-            w = p[o + j] * d
-            m += w
-            s += w * d
-        bonus = second
-        if form != HOEFFDING:
-            variance = s - m * m
-            first = c1 * np.sqrt(variance * ell / n) if variance > 0.0 else 0.0
-            bonus = max(first, second) if form == MAX else first + second
-        e[i] = min(cap, shift + m + bonus)
+        cap, width = b.cap[layer, group], b.width[layer, group]
+        open_pairs = 0
+        for i in range(count):
+            row_i = g.pair_row[first + i]
+            n, ell = b.n[row_i], b.ell[first + i]
+            scale = b.c1 * ell / np.sqrt(n) if b.form == HOEFFDING else b.c2 * ell / n
+            # A bonus as large as the width reaches from the lowest value to the cap: then there is no need to look at the law.
+            e[first + i] = np.inf if n <= b.free or scale >= 1.0 else scale * width
+            open_pairs += 0 if np.isinf(e[first + i]) else 1
+            mean[i] = 0.0
+            square[i] = 0.0
+            shift[i] = v[g.group_node[at + b.seen[row_i]]]  # one point of the support: E[V^2] - m^2 would lose digits
+        if open_pairs > 0:
+            for j in range(size):
+                v_j = v[g.group_node[at + j]]
+                row = b.packed[matrix + j * count : matrix + (j + 1) * count]
+                for i in range(count):
+                    d = v_j - shift[i]
+                    w = row[i] * d
+                    mean[i] += w
+                    square[i] += w * d
+        for i in range(count):
+            bonus = e[first + i]
+            if b.form != HOEFFDING:
+                spread = b.c1 * np.sqrt(max(square[i] - mean[i] * mean[i], 0.0) * b.ell[first + i] / b.n[g.pair_row[first + i]])
+                bonus = max(spread, bonus) if b.form == MAX else spread + bonus
+            e[first + i] = min(cap, shift[i] + mean[i] + bonus) if np.isfinite(bonus) else cap
 
 
-@jit()
-def backup(g, b, block, t, source, target, e, policy, follow):
+@jit(inline="always")
+def backup(g, b, block, t, source, target, e, room, policy, follow):
     """One block: the values of its pairs, then of its slots. Returns whether the policy changed.
 
     Q = sum_y' P_Y(y') min(ceiling, r + e(z, y')); a known z is exempt from the ceiling.
     """
-    pair_values(g, b, t, g.blocks[block, 2], g.blocks[block, 3], source, e)
+    pair_values(g, b, t, g.blocks[block, 2], g.blocks[block, 3], source, e, room)
     slot_first, slot_last, slot_node, arm_ptr, arm_reward = g.slot_first, g.slot_last, g.slot_node, g.arm_ptr, g.arm_reward
     arm_mean, means, branch_ptr, branch_p, branch_pair, pair_row = g.arm_mean, b.mean, g.branch_ptr, g.branch_p, g.branch_pair, g.pair_row
     ceiling = np.inf if b.form == NO_BONUS else b.ceiling
@@ -159,22 +178,22 @@ def backup(g, b, block, t, source, target, e, policy, follow):
 
 
 @jit()
-def sweep(g, b, v, settled, e, policy, follow):
+def sweep(g, b, v, settled, e, room, policy, follow):
     """V_h for h = H..1 into v[(h - 1) % len(v)]; returns V_1 of the start and whether the policy changed.
 
     v: (2 or H, nodes), END nodes filled in; settled: (settlement nodes,), stopping nodes filled in.
     """
     for block in range(g.settlement, g.blocks.shape[0]):
-        backup(g, b, block, g.horizon, settled, settled, e, policy, follow)
+        backup(g, b, block, g.horizon, settled, settled, e, room, policy, follow)
     changed = False
     for t in range(g.horizon - 1, -1, -1):
         v_t = v[t % v.shape[0]]
         if t == g.horizon - 1:
-            changed |= backup(g, b, LAST, t, settled, v_t, e, policy, follow)
+            changed |= backup(g, b, LAST, t, settled, v_t, e, room, policy, follow)
         else:
-            changed |= backup(g, b, STEP, t, v[(t + 1) % v.shape[0]], v_t, e, policy, follow)
+            changed |= backup(g, b, STEP, t, v[(t + 1) % v.shape[0]], v_t, e, room, policy, follow)
         for block in range(CHANCES, g.settlement):
-            backup(g, b, block, t, v_t, v_t, e, policy, follow)
+            backup(g, b, block, t, v_t, v_t, e, room, policy, follow)
     value = 0.0
     for i in range(g.start_node.shape[0]):
         value += g.start_p[i] * v[0, g.start_node[i]]
@@ -182,10 +201,16 @@ def sweep(g, b, v, settled, e, policy, follow):
 
 
 @jit()
-def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
-    """The possible return to go, [lo, hi](x, y) for every layer, and for every pair its cap max hi and its width max hi - min lo.
+def one_block(g, b, block, t, source, target, e, room, policy, follow):
+    """`backup` on its own, for a question about single states."""
+    return backup(g, b, block, t, source, target, e, room, policy, follow)
 
-    low, high: (learned means,); hi, lo: (2 or H, nodes) with END filled in; cap, width: (H + 1, pairs), the last layer is the settlement.
+
+@jit()
+def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
+    """The possible return to go, [lo, hi](x, y) for every layer, and for every group its cap max hi and its width max hi - min lo.
+
+    low, high: (learned means,); hi, lo: (2 or H, nodes) with END filled in; cap, width: (H + 1, groups), the last layer is the settlement.
     """
     rooms = hi.shape[0]
     for t in range(g.horizon, -1, -1):
@@ -206,16 +231,16 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
 @jit()
 def extremes(g, block, t, low, high, hi, lo, hi_out, lo_out, cap, width):
     """The largest and smallest return to go of one block."""
-    for i in range(g.blocks[block, 2], g.blocks[block, 3]):
-        if g.pair_first[i] > t:
+    for group in range(g.blocks[block, 2], g.blocks[block, 3]):
+        if g.group_first[group] > t:
             break
-        if g.pair_last[i] < t:
+        if g.group_last[group] < t:
             continue
         top, bottom = -np.inf, np.inf
-        for j in range(g.pair_ptr[i], g.pair_ptr[i + 1]):
-            node = g.pair_node[j]
+        for j in range(g.group_ptr[group], g.group_ptr[group + 1]):
+            node = g.group_node[j]
             top, bottom = max(top, hi[node]), min(bottom, lo[node])
-        cap[t, i], width[t, i] = top, top - bottom
+        cap[t, group], width[t, group] = top, top - bottom
     for slot in range(g.blocks[block, 0], g.blocks[block, 1]):
         if g.slot_first[slot] > t:
             break
@@ -228,9 +253,9 @@ def extremes(g, block, t, low, high, hi, lo, hi_out, lo_out, cap, width):
                 r_low += low[g.arm_mean[a]]
                 r_high += high[g.arm_mean[a]]
             for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-                i = g.branch_pair[k]
-                top = max(top, r_high + cap[t, i])
-                bottom = min(bottom, r_low + cap[t, i] - width[t, i])
+                group = g.pair_group[g.branch_pair[k]]
+                top = max(top, r_high + cap[t, group])
+                bottom = min(bottom, r_low + cap[t, group] - width[t, group])
         hi_out[g.slot_node[slot]], lo_out[g.slot_node[slot]] = top, bottom
 
 
@@ -301,8 +326,8 @@ def rollout(g, world, policy, tally, rng, path):
         if g.branch_ptr[a + 1] - k > 1:
             k = draw(world.branches, k, g.branch_ptr[a + 1], uniform(rng))
         i = g.branch_pair[k]
-        row, lo, o = g.pair_row[i], g.pair_ptr[i], 0
-        if g.pair_ptr[i + 1] - lo > 1:
+        row, o = g.pair_row[i], 0
+        if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
             o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
         if row < g.n_unknown:
             tally.counts[g.row_ptr[row] + o] += 1.0
@@ -312,7 +337,7 @@ def rollout(g, world, policy, tally, rng, path):
         if moves < path.shape[0]:
             path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3], path[moves, 4] = slot, a, k, o, r
         moves += 1
-        node = g.pair_node[lo + o]
+        node = g.group_node[g.group_ptr[g.pair_group[i]] + o]
         if decision:
             t += 1
             settled = t == g.horizon
@@ -351,6 +376,19 @@ def estimate(row_ptr, n_unknown, b, tally, prior, rng, reward_bonus):
 
 
 @jit()
+def pack(g, b):
+    """Brings `packed` and `seen` up to date with p."""
+    for i in range(g.packing.shape[0]):
+        b.packed[i] = b.p[g.packing[i]]
+    for row in range(b.seen.shape[0]):
+        b.seen[row] = 0
+        for i in range(g.row_ptr[row], g.row_ptr[row + 1]):
+            if b.p[i] > 0.0:
+                b.seen[row] = i - g.row_ptr[row]
+                break
+
+
+@jit()
 def set_marks(tally):
     """A plan is due when some count has doubled since this one."""
     for z in range(tally.n.shape[0]):
@@ -360,23 +398,24 @@ def set_marks(tally):
 
 
 @jit()
-def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, policy):
+def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, room, policy):
     """A new plan from the tally. state: (3,): whether a plan is due, the plan's upper value, the true value of its policy."""
     estimate(g.row_ptr, g.n_unknown, b, tally, prior, rng, reward_bonus)
-    state[1], changed = sweep(g, b, v, settled, e, policy, False)
+    pack(g, b)
+    state[1], changed = sweep(g, b, v, settled, e, room, policy, False)
     if changed or np.isnan(state[2]):
-        state[2], _ = sweep(g, truth, v, settled, e, policy, True)
+        state[2], _ = sweep(g, truth, v, settled, e, room, policy, True)
     set_marks(tally)
     state[0] = 0.0
 
 
 @jit()
-def learn(g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, policy, path, upper, value, returns, planned):
+def learn(g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, room, policy, path, upper, value, returns, planned):
     """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode."""
     for k in range(upper.shape[0]):
         planned[k] = every or state[0] != 0.0
         if planned[k]:
-            replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, policy)
+            replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, room, policy)
         upper[k], value[k] = state[1], state[2]
         returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
         if due:
