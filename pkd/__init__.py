@@ -7,44 +7,74 @@ learned. Subclass `PartiallyKnownMDP`; `check_model`, `plan`, `evaluate` and `le
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pkd import bounds as bounds
+    from pkd import runs as runs
+    from pkd.check import check_model as check_model
+    from pkd.compiled import Compiled as Compiled
+    from pkd.engines import compile as compile
+    from pkd.flattening import flatten as flatten
+    from pkd.independence import check_samples as check_samples
+    from pkd.learner import OptimisticLearner as OptimisticLearner
+    from pkd.learning import learn as learn
+    from pkd.model import CHANCE as CHANCE
+    from pkd.model import END as END
+    from pkd.model import Branch as Branch
+    from pkd.model import Episode as Episode
+    from pkd.model import Known as Known
+    from pkd.model import Landing as Landing
+    from pkd.model import Law as Law
+    from pkd.model import ModelError as ModelError
+    from pkd.model import NoiseMDP as NoiseMDP
+    from pkd.model import PartiallyKnownMDP as PartiallyKnownMDP
+    from pkd.model import Transition as Transition
+    from pkd.model import UnknownReward as UnknownReward
+    from pkd.model import sure as sure
+    from pkd.optimism import MVP as MVP
+    from pkd.optimism import Greedy as Greedy
+    from pkd.optimism import Hoeffding as Hoeffding
+    from pkd.optimism import Optimism as Optimism
+    from pkd.optimism import PosteriorSampling as PosteriorSampling
+    from pkd.planning import Plan as Plan
+    from pkd.planning import evaluate as evaluate
+    from pkd.planning import optimistic_plan as optimistic_plan
+    from pkd.planning import plan as plan
+    from pkd.run import Run as Run
+    from pkd.simulation import simulate as simulate
+    from pkd.tabular import TabularMDP as TabularMDP
 
 __version__ = "0.1.0"
 
 # Names are imported when they are first used, so that `import pkd` and the command line start at once.
 _HOMES = {
     "model": [
-        "CHANCE",
-        "END",
-        "Episode",
-        "Known",
-        "ModelError",
-        "NoiseMDP",
-        "PartiallyKnownMDP",
-        "Transition",
-        "UnknownReward",
-        "sure",
+        "CHANCE", "END", "Branch", "Episode", "Known", "Landing", "Law", "ModelError", "NoiseMDP", "PartiallyKnownMDP", "Transition",
+        "UnknownReward", "sure",
     ],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "check": ["check_model"],
     "independence": ["check_samples"],
-    "compiled": ["Compiled", "compile"],
+    "compiled": ["Compiled"],
+    "engines": ["compile"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
-    "optimism": ["MVP", "Greedy", "Hoeffding", "PosteriorSampling"],
+    "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["simulate"],
     "run": ["Run"],
-}
+}  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = ("bounds", "runs")
 
-__all__ = ["__version__", "bounds", *sorted(_HOME_OF)]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "bounds":
-        return import_module("pkd.bounds")
+    if name in _MODULES:
+        return import_module(f"pkd.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'pkd' has no attribute {name!r}")
     value = getattr(import_module(f"pkd.{_HOME_OF[name]}"), name)

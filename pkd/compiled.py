@@ -1,7 +1,7 @@
 """A compiled model: what every engine shares. It holds the features, their outcomes and the logarithms of the bonus, but no law.
 
-`compile` explores a model and chooses an engine: the flat program (`pkd.flat_engine`) for small and unstructured models, the run engine
-(`pkd.run_engine`) for large structured ones. All functions of `pkd` accept the result in place of the model.
+Two engines fill it with life: the flat program (`pkd.flat_engine`) for small and unstructured models, the run engine (`pkd.run_engine`)
+for large structured ones; `pkd.engines.compile` chooses.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pkd import law as laws
+from pkd.check.laws import checked_law
 from pkd.kernels import flat
 from pkd.kernels.forms import NO_BONUS
 from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
@@ -25,34 +25,7 @@ if TYPE_CHECKING:
     from pkd.flat_engine import FlatProgram
     from pkd.learning import Trial
 
-__all__ = ["Compiled", "compile"]
-
-LARGE_STATES = 20_000  # from here on runs are looked for
-LONG_RUNS = 8  # columns per run that make the run engine worth while
-
-
-def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None) -> Compiled:
-    """The compiled form of a model; a compiled one is returned as it is.
-
-    large: True for the run engine, False for the flat program; by default the engine that fits. A model may emit its runs itself (see
-    `PartiallyKnownMDP.runs`), so that a large Y never exists as Python objects.
-    """
-    from pkd.flat_engine import FlatProgram
-    from pkd.graph import explore
-    from pkd.run_engine import RunEngine
-    from pkd.runs import runs_of
-
-    if isinstance(model, Compiled):
-        return model
-    emitted = model.runs() if large is not False else None
-    if emitted is not None:
-        return RunEngine(model, emitted)
-    graph = explore(model)
-    if large is None and len(graph.layers.states) > LARGE_STATES:
-        engine = RunEngine(model, runs_of(graph), graph)
-        if engine.layout.columns >= LONG_RUNS * len(engine.layout.runs):
-            return engine
-    return RunEngine(model, runs_of(graph), graph) if large else FlatProgram(graph)
+__all__ = ["Compiled"]
 
 
 class Compiled(ABC):
@@ -108,7 +81,7 @@ class Compiled(ABC):
         """A callable (h, x, y) -> action as a policy array."""
 
     @abstractmethod
-    def learn_chunk(self, trial: Trial, chunk: slice) -> None:
+    def learn_chunk(self, run: Trial, chunk: slice) -> None:
         """So many episodes of a run, all in compiled code."""
 
     @property
@@ -129,9 +102,17 @@ class Compiled(ABC):
 
     def truth(self, law: Law) -> Any:
         """A given law as a belief: plain expectations."""
-        p = np.concatenate([laws.probabilities(law, self.features, self.outcomes), self.known_p])
-        mean = np.array([math.fsum(x * q for x, q in row.items()) for row in laws.reward_laws(law, self.rewards)], float)
+        p, rewards = self.read(law)
+        mean = np.array([math.fsum(x * q for x, q in row.items()) for row in rewards], float)
         return self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5)
+
+    def read(self, law: Law) -> tuple[np.ndarray, list[dict[float, float]]]:
+        """The probabilities of all rows one after the other, and the laws of unknown rewards; a law that does not fit is a ModelError."""
+        branching = {z: int(b) for z, b in zip(self.features, self.branching, strict=True)}
+        ranges = {reward.feature: (reward.low, reward.high) for reward in self.rewards}
+        found = checked_law(dict(zip(self.features, self.outcomes, strict=True)), law, branching=branching, rewards=ranges)
+        p = [found[z].get(x, 0.0) for z, states in zip(self.features, self.outcomes, strict=True) for x in states]
+        return np.concatenate([np.array(p, float), self.known_p]), [found[reward.feature] for reward in self.rewards]
 
     def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Any:
         """Room for an optimistic belief; `estimate` fills in the law and the counts."""
@@ -143,6 +124,7 @@ class Compiled(ABC):
         flat.estimate(self.row_ptr, len(self.features), belief, tally, bonus.prior, rng, reward_bonus)
         self.refresh(belief)
 
+    @abstractmethod
     def refresh(self, belief: Any) -> None:
         """Brings what is derived from a belief's law, means and counts up to date."""
 
@@ -218,7 +200,9 @@ class Compiled(ABC):
                 row = self._feature_index[z]
                 place = self._outcome_index[row][x]
             except KeyError:
-                raise ModelError(f"samples gave ({z!r}, {x!r}): the model has no such feature, or the outcome is not in outcomes({z!r})") from None
+                raise ModelError(
+                    f"samples gave ({z!r}, {x!r}): the model has no such feature, or the outcome is not in outcomes({z!r})"
+                ) from None
             tally.counts[place] += 1.0
             tally.n[row] += 1.0
             due |= bool(tally.n[row] >= tally.marks[row])
@@ -228,6 +212,11 @@ class Compiled(ABC):
         """Counts by name: {z: {x': n}}, zeros left out."""
         index = self._outcome_index
         return {z: {x: float(tally.counts[i]) for x, i in index[row].items() if tally.counts[i] > 0} for row, z in enumerate(self.features)}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Features and outcomes by their repr, for files that hold only text."""
+        return {repr(value): value for value in (*self.features, *(x for states in self.outcomes for x in states))}
 
     @cached_property
     def _feature_index(self) -> dict[Any, int]:
@@ -241,15 +230,14 @@ class Compiled(ABC):
 def cumulative(p: np.ndarray, ptr: np.ndarray) -> np.ndarray:
     """Cumulative sums within each segment ptr[i]:ptr[i + 1]."""
     out = np.empty_like(p)
-    for lo, hi in zip(ptr[:-1], ptr[1:], strict=True):
+    for lo, hi in pairwise(ptr):
         np.cumsum(p[lo:hi], out=out[lo:hi])
     return out
 
 
 def world_of(compiled: Compiled, law: Law, branches: np.ndarray, starts: np.ndarray) -> flat.World:
     """A law as cumulative sums, with those of the known branches and starts."""
-    rows = laws.reward_laws(law, compiled.rewards)
-    p = np.concatenate([laws.probabilities(law, compiled.features, compiled.outcomes), compiled.known_p])
+    p, rows = compiled.read(law)
     return flat.World(
         rows=cumulative(p, compiled.row_ptr),
         branches=branches,

@@ -36,7 +36,9 @@ class FlatProgram(Compiled):
         self._check_declared()
 
     def __repr__(self) -> str:
-        return f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown features, horizon {self.horizon}>"
+        return (
+            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown features, horizon {self.horizon}>"
+        )
 
     @property
     def n_states(self) -> int:
@@ -163,7 +165,9 @@ class FlatProgram(Compiled):
                     if action in place:
                         policy[t, node] = place[action]
                     else:
-                        findings.append(f"the policy takes {action!r} at step {t + 1} in (x={x!r}, y={y!r}); expected one of {list(place)!r}")
+                        findings.append(
+                            f"the policy takes {action!r} at step {t + 1} in (x={x!r}, y={y!r}); expected one of {list(place)!r}"
+                        )
         if findings:
             raise ModelError(findings[:10])
         return policy
@@ -173,11 +177,10 @@ class FlatProgram(Compiled):
     def world(self, law: Law) -> flat.World:
         return world_of(self, law, cumulative(self.program.branch_p, self.program.branch_ptr), np.cumsum(self.program.start_p))
 
-    def learn_chunk(self, trial: Trial, chunk: slice) -> None:
+    def learn_chunk(self, run: Trial, chunk: slice) -> None:
         flat.learn(
-            self.program, trial.belief, trial.truth, trial.world, trial.tally, trial.bonus.prior, trial.reward_bonus, trial.every, trial.rng,
-            trial.state, *self._room, trial.policy, np.zeros((0, 5)), trial.upper[chunk], trial.value[chunk], trial.returns[chunk],
-            trial.planned[chunk],
+            self.program, run.belief, run.truth, run.world, run.tally, run.bonus.prior, run.reward_bonus, run.every, run.rng, run.state,
+            *self._room, run.policy, np.zeros((0, 5)), run.upper[chunk], run.value[chunk], run.returns[chunk], run.planned[chunk],
         )  # fmt: skip
 
     def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
@@ -217,7 +220,7 @@ class FlatProgram(Compiled):
         return weights
 
     def _ranges(self, rooms: int) -> tuple[np.ndarray, ...]:
-        """[lo, hi] of the last `rooms` layers that were computed and of the settlement, and the cap and width of every group and layer."""
+        """[lo, hi] of the last `rooms` layers computed and of the settlement, and the cap and width of every group and layer."""
         low, high = np.array([r.low for r in self.rewards], float), np.array([r.high for r in self.rewards], float)
         hi, lo, hi_settled, lo_settled = self.layers(rooms), self.layers(rooms), self.settlement(), self.settlement()
         cap, width = np.zeros((2, self.horizon + 1, self._groups))
@@ -232,7 +235,7 @@ class FlatProgram(Compiled):
 
     def _check_declared(self) -> None:
         """A declared range that a return to go can leave, or shares above 1, would break optimism silently."""
-        findings = []
+        findings: list[str] = []
         if self.model.return_range is not None:
             findings.extend(self._range_findings(*map(float, self.model.return_range)))
         totals: dict[int, dict[int, float]] = {}

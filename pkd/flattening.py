@@ -99,7 +99,7 @@ class _Flattener:
         total = sum(reached.values())
         if whole != 0.0 and total > 0.0:
             # Paid whatever the agent does, so it may be spread over the first decisions: the expected return is the same.
-            paid = {node: whole / total for node in reached}
+            paid = dict.fromkeys(reached, whole / total)
         return reached, paid
 
     def effects(self, side: Side, arms: list[Arm]) -> list[Effect]:
@@ -138,5 +138,6 @@ class _Flattener:
         return [*names, "end"]
 
     def action_names(self, width: int) -> list[str] | None:
-        sets: set[tuple[Any, ...]] = {tuple(map(self.compiled.model.action_label, actions)) for actions in self.compiled.actions if actions}
+        deciders = [node for node, kind in enumerate(self.graph.layers.kind) if kind == DECIDE]
+        sets: set[tuple[Any, ...]] = {tuple(map(self.compiled.model.action_label, self.compiled.actions[node])) for node in deciders}
         return list(next(iter(sets))) if len(sets) == 1 and len(next(iter(sets))) == width else None

@@ -6,6 +6,7 @@ comes the settlement, whose states are listed apart because `last_step` rules th
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -143,7 +144,7 @@ class _Explorer:
             for node in layer:
                 graph.first[node] = t
                 graph.last[node] = max(graph.last[node], t)
-        growing = all(a is b or a <= b for a, b in zip(members, members[1:], strict=False))
+        growing = all(a is b or a <= b for a, b in itertools.pairwise(members))
         graph.members = None if growing else members
 
     def image(self, nodes: set[int]) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from pkd.compiled import compile
+from pkd.engines import compile
 from pkd.kernels import flat
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import MVP, Optimism
@@ -123,7 +123,8 @@ class OptimisticLearner:
             return f"y' = {move.y_next!r} cannot follow {where} and the action {move.action!r}"
         states = [x for x, p in z.law if p > 0] if isinstance(z, Known) else list(model.outcomes(z))
         if move.x_next not in states:
-            return f"x' = {move.x_next!r} cannot follow {where}, the action {move.action!r} and y' = {move.y_next!r}; expected one of {states!r}"
+            after = f"{where}, the action {move.action!r} and y' = {move.y_next!r}"
+            return f"x' = {move.x_next!r} cannot follow {after}; expected one of {states!r}"
         reward = model.reward(move.x, move.y, move.action)
         if isinstance(reward, UnknownReward) and (move.reward is None or not reward.low <= move.reward <= reward.high):
             return f"the reward is {move.reward!r}; expected a number in [{reward.low:g}, {reward.high:g}], since it is to be learned"

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pkd.compiled import Compiled, compile
+from pkd.compiled import Compiled
+from pkd.engines import compile
 from pkd.kernels import flat
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
@@ -53,7 +54,7 @@ def learn(
     trial = Trial(compiled, law, optimism, delta, seed, config, counts)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
-    with _bar(episodes, trial.done, progress) as advance:
+    with _Bar(episodes, trial.done, progress) as advance:
         trial.go(advance, None if checkpoint is None else Path(checkpoint))
     return trial.run()
 
@@ -145,7 +146,11 @@ class Trial:
 
     def save(self, path: Path) -> None:
         """Everything that the next episode depends on, atomically."""
-        write_npz(path, self._arrays(), {"checkpoint": self._identity(), "reveal": None if self.recorder is None else self.recorder.rng.bit_generator.state})
+        write_npz(
+            path,
+            self._arrays(),
+            {"checkpoint": self._identity(), "reveal": None if self.recorder is None else self.recorder.rng.bit_generator.state},
+        )
 
     def resume(self, path: Path) -> None:
         if not path.exists():
@@ -172,13 +177,18 @@ class Trial:
     def _arrays(self) -> dict[str, np.ndarray]:
         done = self.done
         tally = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
-        per_episode = {"upper": self.upper[:done], "value": self.value[:done], "returns": self.returns[:done], "planned": self.planned[:done]}
+        per_episode = {
+            "upper": self.upper[:done],
+            "value": self.value[:done],
+            "returns": self.returns[:done],
+            "planned": self.planned[:done],
+        }
         belief = {"belief_p": self.belief.p, "belief_mean": self.belief.mean, "belief_n": self.belief.n}
         progress = np.array([done, self.seconds])
         return {"progress": progress, "rng": self.rng, "state": self.state, "policy": self.policy, **tally, **per_episode, **belief}
 
 
-class _bar:
+class _Bar:
     """A progress bar, or nothing."""
 
     def __init__(self, total: int, done: int, wanted: bool) -> None:

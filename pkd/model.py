@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Union
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -103,7 +103,7 @@ class UnknownReward:
 
 
 Branch = tuple[float, Any, Any]  # (probability of y', y', z): z is a feature, or Known(...)
-Law = Union[Mapping[Any, Mapping[Any, float]], Callable[[Any], Mapping[Any, float]]]  # z -> {x': probability}
+Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]  # z -> {x': probability}
 
 
 @attrs.frozen
@@ -118,11 +118,15 @@ class Transition:
     reward: float | None = None  # what was paid; needed only where the model has an UnknownReward
 
 
+def _tuple(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
+    return tuple(transitions)
+
+
 @attrs.frozen
 class Episode:
     """Everything that is seen of one episode by its end."""
 
-    transitions: tuple[Transition, ...] = attrs.field(converter=tuple)
+    transitions: tuple[Transition, ...] = attrs.field(converter=_tuple)
     revealed: Any = None  # what the environment shows only at the end, such as raw delays
 
     def __len__(self) -> int:

@@ -58,7 +58,7 @@ class Optimism:
 
     def to_config(self) -> dict[str, Any]:
         """A rule as plain data, for files."""
-        return {"rule": type(self).__name__, **attrs.asdict(self)}
+        return {"rule": type(self).__name__, **attrs.asdict(self)}  # type: ignore[arg-type]
 
 
 @attrs.frozen

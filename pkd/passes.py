@@ -158,7 +158,7 @@ def _without_zeros(table: RunTable, run: Run) -> Run:
 
 
 def _merged(table: RunTable, runs: list[Run]) -> tuple[list[Run], list[tuple[int, int, int]]]:
-    """Columns with identical moves become one: ways into the copies lead to the first. Also gives (copy, length, original) in the layers."""
+    """Columns with identical moves become one: ways into the copies lead to the first. Also: (copy, length, original)."""
     spaces = _Places(runs, (DECISIONS, CHANCES)), _Places(runs, (SETTLED,))
     lasts = _Places(runs, (LAST,))
     ended = sorted({y for _, y in table.ends}), sorted({y for _, y in table.settled_ends})
@@ -294,10 +294,7 @@ def _all_ones(table: RunTable, p: int, run: Run) -> bool:
 
 def _is_identity(table: RunTable, row: np.ndarray) -> bool:
     """Whether a row of laws leaves every x where it is."""
-    for x, law in enumerate(row):
-        if law >= 0 or (law > -(2**62) and table.known[-1 - law] != ((x, 1.0),)):
-            return False
-    return True
+    return all(not (law >= 0 or (law > -(2**62) and table.known[-1 - law] != ((x, 1.0),))) for x, law in enumerate(row))
 
 
 class _Places:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
-from pkd.compiled import Compiled, compile
+from pkd.compiled import Compiled
+from pkd.engines import compile
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 
@@ -39,21 +40,27 @@ class Plan:
         return self.compiled.decision_states(h)
 
 
-Policy = Union[Plan, Callable[[int, Any, Any], Any]]  # a callable takes (h, x, y) and gives an action
-Model = Union[PartiallyKnownMDP, Compiled]
+Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
+Model = PartiallyKnownMDP | Compiled
 
 
 def plan(model: Model, law: Law) -> Plan:
     """The optimal plan under a given law.
 
-        V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
+    V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
     """
     compiled = compile(model)
     return planned(compiled, compiled.truth(law))
 
 
 def optimistic_plan(
-    model: Model, counts: Mapping[Any, Mapping[Any, float]], *, episodes: int, delta: float = 0.05, optimism: Optimism = MVP(), seed: int = 0
+    model: Model,
+    counts: Mapping[Any, Mapping[Any, float]],
+    *,
+    episodes: int,
+    delta: float = 0.05,
+    optimism: Optimism = MVP(),
+    seed: int = 0,
 ) -> Plan:
     """The plan that the optimistic algorithm makes from given counts {z: {x': n}} in a run of so many episodes.
 

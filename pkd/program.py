@@ -40,7 +40,7 @@ def chance_levels(side: Side, method: str) -> list[list[int]]:
     chances = [node for node, kind in enumerate(side.kind) if kind == CHANCE_STATE and node in side.arms]
     if not chances:
         return []
-    graph = nx.DiGraph()
+    graph: Any = nx.DiGraph()
     graph.add_nodes_from(chances)
     for node in chances:
         graph.add_edges_from((target, node) for target in side.arms[node][0].targets if side.kind[target] == CHANCE_STATE)

@@ -61,12 +61,12 @@ class Run:
         """The rule with its constants, as plots and tables name it."""
         return from_config(self.config["optimism"]).label
 
-    def episodes_to(self, share: float) -> int | None:
-        """The first episode, from 1, after which every policy is within (1 - share) of the optimum's distance to the first policy; None: never.
+    def episodes_to(self, share: float, baseline: float = 0.0) -> int | None:
+        """The first episode, from 1, from which every policy has gone `share` of the way from `baseline` to the optimum; None: never.
 
-        With a positive optimum this is "so much of the optimal value": policy value >= share * optimum from then on.
+        The default baseline reads as "so much of the optimal value". With costs, give the value of a simple policy.
         """
-        goal = self.optimal_value - (1 - share) * abs(self.optimal_value)
+        goal = baseline + share * (self.optimal_value - baseline)
         below = np.flatnonzero(self.policy_values < goal - 1e-12)
         if below.size == 0:
             return 1
@@ -85,25 +85,37 @@ class Run:
     @classmethod
     def load(cls, path: str | Path, model: Model | None = None) -> Run:
         """A saved run. With its model, `policy` can be asked again; without it `policy` is None."""
+        from pkd.engines import compile
+
         arrays, meta = read_npz(path)
         belief = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
         arms = arrays.pop("arms", None)
         try:
+            names = {} if model is None else compile(model).names
             counts = {
-                _value(z): {_value(x): n for x, n in row} for z, row in zip(meta["features"], meta["counts"], strict=True)
+                _value(z, names): {_value(x, names): n for x, n in row} for z, row in zip(meta["features"], meta["counts"], strict=True)
             }
-            run = cls(**arrays, optimal_value=meta["optimal_value"], counts=counts, config=meta["run"], seconds=meta["seconds"], version=meta["version"])
+            run = cls(
+                **arrays,  # type: ignore[arg-type]
+                optimal_value=meta["optimal_value"],
+                counts=counts,
+                config=meta["run"],
+                seconds=meta["seconds"],
+                version=meta["version"],
+            )
         except (KeyError, TypeError) as error:
             raise ModelError(f"{path} is not a saved run: {error}") from None
         return run if model is None or arms is None else attrs.evolve(run, policy=run._plan_again(model, arms, belief))
 
     def _plan_again(self, model: Model, arms: np.ndarray, kept: Mapping[str, Any]) -> Plan:
-        from pkd.compiled import compile
+        from pkd.engines import compile
         from pkd.planning import Plan
 
         compiled = compile(model)
         if compiled.policy().shape != arms.shape:
-            raise ModelError(f"the saved policy has the shape {arms.shape}, the model needs {compiled.policy().shape}; give the model of the run")
+            raise ModelError(
+                f"the saved policy has the shape {arms.shape}, the model needs {compiled.policy().shape}; give the model of the run"
+            )
         belief = compiled.optimistic(from_config(self.config["optimism"]).bonus(), self.config["episodes"], self.config["delta"])
         for name in BELIEF:
             getattr(belief, name)[...] = kept[name]
@@ -117,8 +129,10 @@ class Run:
         return plot_regret([self], ax=ax, **line)
 
 
-def _value(text: str) -> Any:
-    """A value from its repr where that is a literal; else the text itself."""
+def _value(text: str, names: Mapping[str, Any]) -> Any:
+    """A value from its repr: one of the model's own where there is a model, or a literal; else the text itself."""
+    if text in names:
+        return names[text]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import attrs
@@ -53,7 +53,7 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
     active = np.array([[window[gang[0]] >> t & 1 for t in range(horizon + 1)] for gang in gangs], bool).reshape(len(gangs), horizon + 1)
     item_gang = np.array([item[0] for item in items], np.int64)
     level_active = np.array(
-        [active[item_gang[lo:hi]].any(axis=0) if hi > lo else np.zeros(horizon + 1, bool) for lo, hi in zip(level_ptr, level_ptr[1:], strict=False)]
+        [active[item_gang[lo:hi]].any(axis=0) if hi > lo else np.zeros(horizon + 1, bool) for lo, hi in pairwise(level_ptr)]
     )
     made = kernels.Runs(
         run_set=_ints(run.xs for run in runs),
@@ -114,7 +114,9 @@ def _levels(runs: list[Run]) -> list[list[int]]:
     return [groups[key] for key in sorted(groups)]
 
 
-def _tiles(table: RunTable, runs: list[Run], window: list[int], levels: list[list[int]]) -> tuple[list[list[int]], list[tuple[int, int, int]], list[int]]:
+def _tiles(
+    table: RunTable, runs: list[Run], window: list[int], levels: list[list[int]]
+) -> tuple[list[list[int]], list[tuple[int, int, int]], list[int]]:
     """Gangs of runs that read the same columns in the same layers, and the tiles that they are worked off in."""
     gangs: list[list[int]] = []
     items: list[tuple[int, int, int]] = []

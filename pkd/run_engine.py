@@ -34,7 +34,9 @@ class RunEngine(Compiled):
     """A model as runs."""
 
     def __init__(self, model: PartiallyKnownMDP, table: RunTable, graph: Graph | None = None) -> None:
-        super().__init__(model, table.features, table.outcomes, [[p for _, p in law] for law in table.known], table.unknown_rewards, table.n_y)
+        super().__init__(
+            model, table.features, table.outcomes, [[p for _, p in law] for law in table.known], table.unknown_rewards, table.n_y
+        )
         self.table, self.explored = table, graph
         self._lay(reduced(table, self.horizon))
         self._known_rewards = np.array([table.reward.rows[known] for known, _ in table.rewards])
@@ -48,8 +50,8 @@ class RunEngine(Compiled):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns} columns in {len(self.layout.runs)} runs, "
-            f"{len(self.features)} unknown features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns} columns, "
+            f"{len(self.layout.runs)} runs, {len(self.features)} unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -97,12 +99,12 @@ class RunEngine(Compiled):
         a, ranged = self.arrays, math.isnan(belief.width)
         v = self._room
         v.fill(self.layout)
-        lo, hi = (self._range_room if ranged else (v, v))
+        lo, hi = self._range_room if ranged else (v, v)
         if ranged:
             lo.fill(self.layout)
             hi.fill(self.layout)
         low, high = self._reward_bounds
-        layer = kernels.layer_parallel if self._parallel else kernels.layer_serial
+        layer: Any = kernels.layer_parallel if self._parallel else kernels.layer_serial
         g, changed = a.runs, 0
         layer(
             g, belief, -1, g.settlement, len(g.level_ptr) - 1, self.horizon, v.settled, v.settled, lo.settled, hi.settled, lo.settled,
@@ -161,7 +163,7 @@ class RunEngine(Compiled):
             return {None: float(v.layers[t % 2][i, column])}
         last = t == self.horizon - 1
         ranged = math.isnan(mine.width)
-        lo, hi = (plain._range_room if ranged else (v, v))
+        lo, hi = plain._range_room if ranged else (v, v)
         there = (t + 1) % 2
         run = plain.arrays.run_at(LAST if last else DECISIONS, i, column)
         out = np.zeros(len(plain.layout.runs[run].moves))
@@ -176,7 +178,9 @@ class RunEngine(Compiled):
     def plain(self) -> RunEngine:
         """The same table without passes."""
         plain = RunEngine.__new__(RunEngine)
-        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_walk", "plain")})
+        plain.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_walk", "plain")}
+        )
         plain._kept = None
         plain._lay(unreduced(self.table))
         return plain
@@ -264,17 +268,17 @@ class RunEngine(Compiled):
             self._reward_means,
         )
 
-    def learn_chunk(self, trial: Trial, chunk: slice) -> None:
+    def learn_chunk(self, run: Trial, chunk: slice) -> None:
         k = chunk.start
         while k < chunk.stop:
-            trial.replan_if_due(k)
-            stop = k + 1 if trial.every else chunk.stop
+            run.replan_if_due(k)
+            stop = k + 1 if run.every else chunk.stop
             count, due = kernels.episodes(
-                self.arrays.runs, self._walk, self._known_rewards, trial.world, trial.policy, trial.tally, trial.rng, trial.returns[k:stop]
+                self.arrays.runs, self._walk, self._known_rewards, run.world, run.policy, run.tally, run.rng, run.returns[k:stop]
             )
-            trial.upper[k : k + count], trial.value[k : k + count] = trial.state[1], trial.state[2]
+            run.upper[k : k + count], run.value[k : k + count] = run.state[1], run.state[2]
             if due:
-                trial.state[0] = 1.0
+                run.state[0] = 1.0
             k += count
 
     @cached_property

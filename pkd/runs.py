@@ -182,7 +182,9 @@ class _Finder:
             x, y = side.states[node]
             moves = [sorted((target[self.graph.ys[i]], law, p, i) for p, law, i in arm.branches) for arm in row]
             shape = tuple(tuple(way[0] for way in move) for move in moves)
-            groups.setdefault((source[y], shape), []).append((self.table.x_index[x], [[arm, move] for arm, move in zip(row, moves, strict=True)]))
+            groups.setdefault((source[y], shape), []).append(
+                (self.table.x_index[x], [[arm, move] for arm, move in zip(row, moves, strict=True)])
+            )
         found: dict[Any, list[tuple[int, tuple[tuple[int, ...], ...]]]] = {}
         for (y, shape), members in groups.items():
             found.setdefault(self.key(members), []).append((y, shape))

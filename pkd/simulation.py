@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pkd.compiled import Compiled, compile
+from pkd.compiled import Compiled
+from pkd.engines import compile
 from pkd.kernels import flat
 from pkd.model import Episode, Law
 from pkd.planning import Model, Plan, Policy, acting, seeded

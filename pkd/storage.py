@@ -24,10 +24,10 @@ def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], meta: Mapping[
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **{META: np.array(json.dumps(meta))}, **arrays)
+            np.savez_compressed(file, **{META: np.array(json.dumps(meta)), **arrays})  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

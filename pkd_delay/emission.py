@@ -1,8 +1,8 @@
 """The runs of a delayed tabular base, written down at once instead of found state by state: with queues of eight actions there are more
 than a million y, and the model must never exist as that many Python objects. A test holds these runs equal to the plain construction.
 
-Columns are blocks of all queues of one length n, the oldest action most significant: queue q is column sum_i q_i A^(n-i). Within a block the
-queues with the same oldest action are neighbours, and their moves differ only in the column they lead to; so each block is one run per
+Columns are blocks of all queues of one length n, the oldest action most significant: queue q is column sum_i q_i A^(n-i). Within a block
+the queues with the same oldest action are neighbours, and their moves differ only in the column they lead to; so each block is one run per
 oldest action, and appending an action leads to column q A + a.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pkd import Known
+from pkd import Known, UnknownReward
 from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, Move, Run, RunTable, Way
 from pkd_delay.augmented import SHOWN, TRAN
 
@@ -33,7 +33,7 @@ class _Emitter:
         self.model, self.base = model, model.base
         self.actions = model.facts.actions
         self.A, self.D = len(self.actions), min(model.max_delay, model.horizon - 1)
-        ((self.y,),) = {tuple({y for _, y in model.facts.decisions})}
+        (self.y,) = {y for _, y in model.facts.decisions}
         deciders = [x for x, _ in model.facts.decisions]
         self.laws = {(x, a): self._feature(x, a) for x in deciders for a in self.actions}
         features = list(dict.fromkeys(z for z in self.laws.values() if not isinstance(z, Known)))
@@ -195,19 +195,25 @@ class _Emitter:
 
         def moves(oldest: int) -> tuple[Move, ...]:
             action = self.actions[oldest]
-            laws, shares, paid = {}, {}, {}
+            laws, shares = dict[int, int](), dict[int, float]()
+            paid, means = dict[int, float](), dict[int, int]()
             for x in self.deciders:
                 z = self.laws[table.xs[x], action]
-                paid[x] = self.base.reward(table.xs[x], self.y, action)
+                reward = self.base.reward(table.xs[x], self.y, action)
+                paid[x] = 0.0 if isinstance(reward, UnknownReward) else reward
+                if isinstance(reward, UnknownReward):
+                    if reward not in table.unknown_rewards:
+                        table.unknown_rewards.append(reward)
+                    means[x] = table.unknown_rewards.index(reward)
                 if isinstance(z, Known):
                     laws[x] = table.known_law((self.index[t], p) for t, p in z.law)
                 else:
                     laws[x] = self.numbers[z]
                     shares[x] = self.model.queue_share(n) * self.model.base_share(z, self.y)
-            reward = table.reward_row(paid)
+            row = table.reward_row(paid, means)
             inside = self.model.return_range is not None and any(law >= 0 for law in laws.values())
-            way = Way(ones, table.law_row(laws), table.share_row(shares), target, 1, reward if inside else table.no_reward)
-            return (Move(table.no_reward if inside else reward, (way,)),)
+            way = Way(ones, table.law_row(laws), table.share_row(shares), target, 1, row if inside else table.no_reward)
+            return (Move(table.no_reward if inside else row, (way,)),)
 
         self._per_oldest(part, (TRAN, n), moves, level=2 * n - 1)
 

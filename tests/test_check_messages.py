@@ -200,12 +200,6 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
         ["share(z='demand', y) sums to 1.5 over the 3 y that come with this feature; expected at most 1"],
     ),
     "n_features of zero": (having(n_features=0), ["n_features = 0; expected None or a positive whole number"]),
-    "n_features too small": (
-        having(
-            n_features=1, step=lambda self, x, y, a: [(p, y2, (z, a) if z == "demand" else z) for p, y2, z in Kiosk.step(self, x, y, a)]
-        ),
-        ["n_features = 1, but 2 unknown features occur (('demand', 0), ('demand', 1)); declare at least that many, or None"],
-    ),
     # the rewards
     "reward infinite": (reward(math.inf), [f"reward({MOVE}) returned inf; expected a finite number"]),
     "reward None": (reward(None), [f"reward({MOVE}) returned None; expected a finite number"]),

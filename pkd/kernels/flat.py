@@ -282,7 +282,7 @@ class Tally(NamedTuple):
 
 @jit()
 def add_reward(tally, w, value, weight):
-    """A reward seen `weight` times; moments are updated in place, since sums of squares would lose digits. Returns whether a mark was reached."""
+    """A reward seen `weight` times; sums of squares would lose digits, so moments are updated. Returns whether a mark was reached."""
     seen = tally.rewards
     seen[0, w] += weight
     d = value - seen[1, w]
@@ -410,7 +410,9 @@ def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, r
 
 
 @jit()
-def learn(g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, room, policy, path, upper, value, returns, planned):
+def learn(
+    g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, room, policy, path, upper, value, returns, planned
+):
     """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode."""
     for k in range(upper.shape[0]):
         planned[k] = every or state[0] != 0.0

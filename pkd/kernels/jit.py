@@ -40,7 +40,7 @@ def cache_folder() -> str:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     name = f"pkd-kernels-{digest.hexdigest()[:16]}"
-    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), os.path.expanduser("~/.cache"), tempfile.gettempdir()]
+    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), Path("~/.cache").expanduser(), tempfile.gettempdir()]
     for root in roots:
         if root and _writable(folder := Path(root) / name):
             return str(folder)

@@ -168,7 +168,7 @@ def optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, h
 
 @jit()
 def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, high):
-    """q[i] = sum over the branches of arm a of P_Y min(ceiling, r + e); `stretch` > 0: all arms of a bundle at once, one after the other."""
+    """q[i] = sum over the branches of arm a of P_Y min(ceiling, r + e); `stretch` > 0: all arms of a bundle at once."""
     outer = b.reward[g.arm_reward[a], x]
     for i in range(count):
         q[i] = outer
@@ -433,8 +433,10 @@ def rollout(g, walk, reward, world, policy, tally, rng):
             if run < 0:
                 run = find(walk.layers, x, y)
         if run < 0:
-            pay = paid_at_end(walk.settled_ends, walk.settled_pay, x * walk.settled_columns + y) if settled else paid_at_end(
-                walk.ends, walk.ends_pay, x * walk.columns + y
+            pay = (
+                paid_at_end(walk.settled_ends, walk.settled_pay, x * walk.settled_columns + y)
+                if settled
+                else paid_at_end(walk.ends, walk.ends_pay, x * walk.columns + y)
             )
             return total + pay, due
         a = g.run_arm[run]

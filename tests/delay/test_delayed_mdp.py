@@ -174,5 +174,5 @@ def test_the_known_model_passes_every_structural_check():
 def test_the_unknown_model_passes_every_structural_check():
     """With a |Z| that counts the arrivals; MVP-Delayed's own logarithms use W' S A, which is less."""
     delayed = DelayedMDP(MDP, LAW, 2)
-    model = pkd_delay.UnknownDelay(MDP.model(), 2, 2, n_features=100)
+    model = pkd_delay.UnknownDelay(MDP.model(), 2, 2)
     pkd.check_model(model, delayed.law())

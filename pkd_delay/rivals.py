@@ -1,0 +1,153 @@
+"""What MVP-Delayed is measured against: an agent that ignores the delay, and a learner that counts every augmented state by itself.
+
+The first takes the last shown state for the current one. It plans for the base, and the delayed world pays what such a plan is worth there.
+The second keeps the augmented model and its known half but forgets phi_Z, so that nothing learned in one augmented state helps in another:
+plain MVP on the augmented MDP.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import pkd
+from pkd import Known, ModelError, PartiallyKnownMDP
+from pkd_delay.process import DelayedProblem
+
+if TYPE_CHECKING:
+    from pkd.model import Branch, Law
+    from pkd.optimism import Optimism
+
+__all__ = ["CountsPerState", "Own", "ignoring_delay", "learn_ignoring_delay"]
+
+
+class Own(NamedTuple):
+    """A feature that no other state shares."""
+
+    x: Any
+    y: Any
+    action: Any
+    y_next: Any
+    feature: Any  # the shared one, by which the truth is looked up
+
+
+class CountsPerState(PartiallyKnownMDP):
+    """A model with phi_Z forgotten: every (x, y, a, y') is a feature of its own. It learns from visited states only."""
+
+    def __init__(self, model: PartiallyKnownMDP) -> None:
+        self.shared = model
+        self.horizon = model.horizon
+        self.return_range = model.return_range
+
+    def law(self, law: Law) -> Callable[[Own], Mapping[Any, float]]:
+        """The truth of this model, from that of the model it was made of."""
+        return lambda z: law[z.feature] if isinstance(law, Mapping) else law(z.feature)
+
+    def start(self) -> Any:
+        return self.shared.start()
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return self.shared.actions(x, y)
+
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
+        return self._owned(x, y, a, self.shared.step(x, y, a))
+
+    def last_step(self, x: Any, y: Any, a: Any) -> list[Branch]:
+        return self._owned(x, y, a, self.shared.last_step(x, y, a))
+
+    def _owned(self, x: Any, y: Any, a: Any, branches: Iterable[Branch]) -> list[Branch]:
+        return [(p, y_next, z if isinstance(z, Known) else Own(x, y, a, y_next, z)) for p, y_next, z in branches]
+
+    def outcomes(self, z: Own) -> Iterable[Any]:
+        return self.shared.outcomes(z.feature)
+
+    def branching(self, z: Own) -> int:
+        return self.shared.branching(z.feature)
+
+    def reward(self, x: Any, y: Any, a: Any) -> Any:
+        return self.shared.reward(x, y, a)
+
+    def final(self, x: Any, y: Any) -> float:
+        return self.shared.final(x, y)
+
+    def x_label(self, x: Any) -> str:
+        return self.shared.x_label(x)
+
+    def y_label(self, y: Any) -> str:
+        return self.shared.y_label(y)
+
+    def action_label(self, a: Any) -> str:
+        return self.shared.action_label(a)
+
+
+def ignoring_delay(delayed: DelayedProblem, plan: pkd.Plan) -> Callable[[int, Any, Any], Any]:
+    """The policy in the delayed world, (h, x, y) of `delayed.known()`, that follows a plan for the base as if what is shown were current.
+
+    Where the base cannot be in the shown state at step h, the plan is asked for the step at which it was.
+    """
+    model = delayed.known()
+
+    def act(h: int, x: Any, y: Any) -> Any:
+        base_x, base_y, queue, _ = model.read(x, y)
+        try:
+            return plan.action(h, base_x, base_y)
+        except ModelError:
+            return plan.action(h - len(queue or ()), base_x, base_y)
+
+    return act
+
+
+def learn_ignoring_delay(
+    delayed: DelayedProblem,
+    episodes: int,
+    *,
+    optimism: Optimism | None = None,
+    delta: float = 0.05,
+    seed: int = 0,
+    compiled: pkd.Compiled | None = None,
+) -> pkd.Run:
+    """A run of the optimistic algorithm that learns the base and ignores that its states come late.
+
+    It counts what MVP-Delayed counts, plans for the base without delay, and lives in the delayed world, by whose optimum its regret is
+    measured; its upper values are those of its own plans. It plans before the episodes 1, 2, 3, 5, 9, ..., that is whenever their number has
+    doubled. `compiled`: the compiled `delayed.known()`, where it is there already.
+    """
+    rule, law = optimism or pkd.MVP(), delayed.law()
+    world, base = compiled or pkd.compile(delayed.known()), pkd.compile(delayed.base)
+    upper, value, returns = np.zeros((3, episodes))
+    counts: dict[Any, dict[Any, float]] = {}
+    plans: list[int] = []
+    optimal, began, done = pkd.plan(world, law).value, time.perf_counter(), 0
+    while done < episodes:
+        plan = pkd.optimistic_plan(base, counts, episodes=episodes, delta=delta, optimism=rule, seed=seed + done)
+        policy = ignoring_delay(delayed, plan)
+        batch = slice(done, min(max(2 * done, 1), episodes))
+        plans.append(done)
+        upper[batch], value[batch] = plan.value, pkd.evaluate(world, law, policy)
+        stream = int(np.random.SeedSequence([seed, done]).generate_state(1)[0])
+        for k, episode in enumerate(pkd.simulate(world, law, policy, batch.stop - done, stream), start=done):
+            returns[k] = sum(move.reward for move in episode)
+            for z, x_next in delayed.known().samples(episode):
+                row = counts.setdefault(z, {})
+                row[x_next] = row.get(x_next, 0.0) + 1.0
+        done = batch.stop
+    return pkd.Run(
+        upper_values=upper,
+        policy_values=value,
+        returns=returns,
+        plans=np.array(plans),
+        optimal_value=optimal,
+        counts=counts,
+        config={
+            "model": f"{type(delayed.base).__name__}, delay ignored",
+            "episodes": episodes,
+            "optimism": rule.to_config(),
+            "delta": delta,
+            "seed": seed,
+            "replan": "powers of two",
+        },
+        seconds=time.perf_counter() - began,
+    )
