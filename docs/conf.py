@@ -1,27 +1,52 @@
-"""How the pages are built: Sphinx with furo, Markdown by MyST, tutorials executed; `make docs` turns warnings into errors."""
+"""How the pages are built: Sphinx with furo, Markdown by MyST, tutorials executed; `make docs` turns warnings into errors.
+
+Nothing is fetched while a page is built or read: MathJax comes from a Python package and is copied beside the pages as one file.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pkd
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+
+def mathjax_file() -> Path:
+    """The one file of MathJax that the pages load: TeX in, SVG out, glyphs included."""
+    found = find_spec("sphinx-mathjax-offline")
+    if found is None or found.origin is None:
+        raise RuntimeError("sphinx-mathjax-offline is not installed, and formulas need it; run `make docs`, or pip install '.[docs]'")
+    return Path(found.origin).parent / "static" / "mathjax" / "tex-svg.js"
+
 
 project = "pkd"
 author = "The pkd developers"
 project_copyright = "2026, The pkd developers"
 release = pkd.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "live_pages"]
 exclude_patterns = ["_build", "jupyter_execute"]
+suppress_warnings = ["config.cache"]  # functions in this file cannot be cached, and need not be
 html_theme = "furo"
 html_title = f"pkd {release}"
+html_static_path = ["_static/site.css", str(mathjax_file())]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+mathjax_path = "tex-svg.js"
 
 myst_enable_extensions = ["amsmath", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 900  # the first page may have to compile every kernel on a busy machine
+nb_merge_streams = True
+os.environ.setdefault("MPLCONFIGDIR", str(Path(__file__).parent / "_build" / "matplotlib"))
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from pkd import Known, UnknownReward
-from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, Move, Run, RunTable, Way
+from pkd import Known, UnknownReward, runs
 from pkd_delay.augmented import SHOWN, TRAN
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ __all__ = ["runs_of_known"]
 Block = tuple[int, int]  # (counter, length of the queue)
 
 
-def runs_of_known(model: KnownDelay) -> RunTable:
+def runs_of_known(model: KnownDelay) -> runs.RunTable:
     """The runs of a `KnownDelay` with a tabular base."""
     return _Emitter(model).table
 
@@ -40,7 +39,7 @@ class _Emitter:
         outcomes = [tuple(self.base.outcomes(z)) for z in features]
         known = (x for z in self.laws.values() if isinstance(z, Known) for x, p in z.law if p > 0)
         xs = dict.fromkeys([*deciders, *(x for states in outcomes for x in states), *known])
-        self.table = RunTable(list(xs), features, outcomes)
+        self.table = runs.RunTable(list(xs), features, outcomes)
         self.index = self.table.x_index
         self.deciders = [self.index[x] for x in deciders]
         self.all = self.table.set_of(self.deciders)
@@ -145,22 +144,22 @@ class _Emitter:
         for block in self.offsets[0]:
             counter, n = block
             if counter == TRAN:
-                self._tran(CHANCES, n)
+                self._tran(runs.CHANCES, n)
             elif counter == SHOWN:
-                self._shown(CHANCES, n)
+                self._shown(runs.CHANCES, n)
             else:
                 self._decide(counter, n)
         for n in range(1, self.D + 2):
-            self._tran(SETTLED, n)
+            self._tran(runs.SETTLED, n)
             if n <= self.D:
-                self._shown(SETTLED, n)
+                self._shown(runs.SETTLED, n)
 
-    def _per_oldest(self, part: int, block: Block, moves: Callable[[int], tuple[Move, ...]], level: int = 0) -> None:
+    def _per_oldest(self, part: int, block: Block, moves: Callable[[int], tuple[runs.Move, ...]], level: int = 0) -> None:
         """One run for each oldest action; `moves` gives its moves, with targets for the first queue of the run."""
         n, size = block[1], self.A ** max(block[1] - 1, 0)
-        offset = self.offsets[int(part == SETTLED)][block]
+        offset = self.offsets[int(part == runs.SETTLED)][block]
         for oldest in range(self.A if n else 1):
-            self.table.runs.append(Run(part, self.all, offset + oldest * size, size, moves(oldest), level))
+            self.table.runs.append(runs.Run(part, self.all, offset + oldest * size, size, moves(oldest), level))
 
     def _decide(self, counter: int, n: int) -> None:
         size = self.A ** max(n - 1, 0)
@@ -168,7 +167,7 @@ class _Emitter:
         def appended(space: int, block: Block, oldest: int, a: int) -> int:
             return self.offsets[space][block] + (oldest * size * self.A if n else 0) + a
 
-        def moves(oldest: int) -> tuple[Move, ...]:
+        def moves(oldest: int) -> tuple[runs.Move, ...]:
             made = []
             for a in range(self.A):
                 p = self._arrival(oldest if n else a, counter, n + 1, empty=n == 0)
@@ -176,24 +175,24 @@ class _Emitter:
                 if any(q < 1 for q in p.values()):
                     wait = {x: 1.0 - q for x, q in p.items()}
                     ways.append(self._way(wait, appended(0, (counter + 1, n + 1), oldest, a), self.A))
-                made.append(Move(self.table.no_reward, tuple(ways)))
+                made.append(runs.Move(self.table.no_reward, tuple(ways)))
             return tuple(made)
 
-        def last(oldest: int) -> tuple[Move, ...]:
+        def last(oldest: int) -> tuple[runs.Move, ...]:
             sure = dict.fromkeys(self.deciders, 1.0)
             return tuple(
-                Move(self.table.no_reward, (self._way(sure, appended(1, (TRAN, n + 1), oldest, a), self.A),)) for a in range(self.A)
+                runs.Move(self.table.no_reward, (self._way(sure, appended(1, (TRAN, n + 1), oldest, a), self.A),)) for a in range(self.A)
             )
 
         if n < self.D or (TRAN, n + 1) in self.offsets[0]:
-            self._per_oldest(DECISIONS, (counter, n), moves)
-        self._per_oldest(LAST, (counter, n), last)
+            self._per_oldest(runs.DECISIONS, (counter, n), moves)
+        self._per_oldest(runs.LAST, (counter, n), last)
 
     def _tran(self, part: int, n: int) -> None:
-        table, target = self.table, self.offsets[int(part == SETTLED)][SHOWN, n - 1]
+        table, target = self.table, self.offsets[int(part == runs.SETTLED)][SHOWN, n - 1]
         ones = table.p_row(dict.fromkeys(self.deciders, 1.0))
 
-        def moves(oldest: int) -> tuple[Move, ...]:
+        def moves(oldest: int) -> tuple[runs.Move, ...]:
             action = self.actions[oldest]
             laws, shares = dict[int, int](), dict[int, float]()
             paid, means = dict[int, float](), dict[int, int]()
@@ -212,26 +211,26 @@ class _Emitter:
                     shares[x] = self.model.queue_share(n) * self.model.base_share(z, self.y)
             row = table.reward_row(paid, means)
             inside = self.model.return_range is not None and any(law >= 0 for law in laws.values())
-            way = Way(ones, table.law_row(laws), table.share_row(shares), target, 1, row if inside else table.no_reward)
-            return (Move(table.no_reward if inside else row, (way,)),)
+            way = runs.Way(ones, table.law_row(laws), table.share_row(shares), target, 1, row if inside else table.no_reward)
+            return (runs.Move(table.no_reward if inside else row, (way,)),)
 
         self._per_oldest(part, (TRAN, n), moves, level=2 * n - 1)
 
     def _shown(self, part: int, n: int) -> None:
-        space = int(part == SETTLED)
+        space = int(part == runs.SETTLED)
         offsets, size = self.offsets[space], self.A ** max(n - 1, 0)
 
-        def moves(oldest: int) -> tuple[Move, ...]:
+        def moves(oldest: int) -> tuple[runs.Move, ...]:
             if n == 0:
-                return (Move(self.table.no_reward, (self._way(dict.fromkeys(self.deciders, 1.0), offsets[0, 0], 1),)),)
+                return (runs.Move(self.table.no_reward, (self._way(dict.fromkeys(self.deciders, 1.0), offsets[0, 0], 1),)),)
             p = dict.fromkeys(self.deciders, 1.0) if space else self._arrival(oldest, -1, n)
             ways = [self._way(p, offsets[TRAN, n] + oldest * size, 1)] if any(p.values()) else []
             if any(q < 1 for q in p.values()):
                 ways.append(self._way({x: 1.0 - q for x, q in p.items()}, offsets[0, n] + oldest * size, 1))
-            return (Move(self.table.no_reward, tuple(ways)),)
+            return (runs.Move(self.table.no_reward, tuple(ways)),)
 
         if n or not space:
             self._per_oldest(part, (SHOWN, n), moves, level=2 * n)
 
-    def _way(self, p: dict[int, float], target: int, stride: int) -> Way:
-        return Way(self.table.p_row(p), self.stay, self.no_share, target, stride)
+    def _way(self, p: dict[int, float], target: int, stride: int) -> runs.Way:
+        return runs.Way(self.table.p_row(p), self.stay, self.no_share, target, stride)
