@@ -45,6 +45,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 900  # the first page may have to compile every kernel on a busy machine
+nb_execution_in_temp = True  # a tutorial may write files
 nb_merge_streams = True
 os.environ.setdefault("MPLCONFIGDIR", str(Path(__file__).parent / "_build" / "matplotlib"))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pkd import bounds as bounds
+    from pkd import kernels as kernels
     from pkd import runs as runs
     from pkd.check import check_model as check_model
     from pkd.compiled import Compiled as Compiled
@@ -67,7 +68,7 @@ _HOMES = {
     "run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "runs")
+_MODULES = ("bounds", "kernels", "runs")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

@@ -185,11 +185,17 @@ class FlatProgram(Compiled):
 
     def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
         """One recorded episode, its return, and whether a plan became due."""
-        total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self._path)
-        return self._recorded(self._path[:moves]), float(total), bool(due)
+        total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self.path)
+        return self._recorded(self.path[:moves]), float(total), bool(due)
+
+    def slot_states(self) -> list[tuple[Any, Any]]:
+        """The state (x, y) of every slot of the program."""
+        settled_from = int(self.program.blocks[self.program.settlement - 1, 1])
+        sides = self.graph.layers, self.graph.settled
+        return [sides[int(slot >= settled_from)].states[node] for slot, node in enumerate(self.program.slot_node)]
 
     @cached_property
-    def _path(self) -> np.ndarray:
+    def path(self) -> np.ndarray:
         """Room for the longest possible episode."""
         blocks = len(self.program.blocks)
         return np.zeros((self.horizon * blocks + blocks, 5))

@@ -76,7 +76,8 @@ class Trial:
         self.every = config["replan"] == "every"
         self.rng = seeded(seed)
         hindsight = type(compiled.model).samples is not PartiallyKnownMDP.samples
-        self.recorder = Recorder(compiled, law, seed) if hindsight else None
+        self.simulator = compiled.model.simulator(compiled, law) if hindsight else None
+        self.recorder = Recorder(compiled, law, seed) if hindsight and self.simulator is None else None
         self.state = np.array([1.0, np.nan, np.nan])  # whether a plan is due, its upper value, the true value of its policy
         self.policy = compiled.policy()
         self.upper, self.value, self.returns = np.zeros((3, episodes))
@@ -89,10 +90,12 @@ class Trial:
         while self.done < episodes:
             began = time.perf_counter()
             chunk = slice(self.done, min(self.done + size, episodes))
-            if self.recorder is None:
-                self.compiled.learn_chunk(self, chunk)
-            else:
+            if self.simulator is not None:
+                self.in_bulk(chunk, self.simulator.episodes)
+            elif self.recorder is not None:
                 self._with_hindsight(self.recorder, chunk)
+            else:
+                self.compiled.learn_chunk(self, chunk)
             self.done = chunk.stop
             now = time.perf_counter()
             self.seconds += now - began
@@ -113,6 +116,18 @@ class Trial:
             flat.set_marks(self.tally)
             self.state[0] = 0.0
         self.upper[k], self.value[k] = self.state[1], self.state[2]
+
+    def in_bulk(self, chunk: slice, episodes: Callable[..., tuple[int, bool]]) -> None:
+        """Plans when one is due; between two plans `episodes(policy, tally, rng, returns)` runs until the next one is."""
+        k = chunk.start
+        while k < chunk.stop:
+            self.replan_if_due(k)
+            stop = k + 1 if self.every else chunk.stop
+            count, due = episodes(self.policy, self.tally, self.rng, self.returns[k:stop])
+            self.upper[k : k + count], self.value[k : k + count] = self.state[1], self.state[2]
+            if due:
+                self.state[0] = 1.0
+            k += count
 
     def _with_hindsight(self, recorder: Recorder, chunk: slice) -> None:
         """The same loop in Python: the model says what an episode teaches."""

@@ -197,6 +197,14 @@ class PartiallyKnownMDP(ABC):
         """The (z, x') pairs that a finished episode teaches; by default the visited ones."""
         return self.visited(episode)
 
+    def simulator(self, compiled: Any, law: Any) -> Any:
+        """Compiled episodes for a model that overrides `samples`; None: episodes are recorded and `samples` is asked of each.
+
+        An object with `episodes(policy, tally, rng, returns)`, which draws episodes into `returns`, counts what they teach and stops when
+        a plan is due: (how many, whether one is).
+        """
+        return None
+
     def visited(self, episode: Episode) -> list[tuple[Any, Any]]:
         """The (z, x') of the unknown features that an episode went through."""
         pairs, taken = [], 0

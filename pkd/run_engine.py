@@ -269,17 +269,11 @@ class RunEngine(Compiled):
         )
 
     def learn_chunk(self, run: Trial, chunk: slice) -> None:
-        k = chunk.start
-        while k < chunk.stop:
-            run.replan_if_due(k)
-            stop = k + 1 if run.every else chunk.stop
-            count, due = kernels.episodes(
-                self.arrays.runs, self._walk, self._known_rewards, run.world, run.policy, run.tally, run.rng, run.returns[k:stop]
-            )
-            run.upper[k : k + count], run.value[k : k + count] = run.state[1], run.state[2]
-            if due:
-                run.state[0] = 1.0
-            k += count
+        def episodes(policy: np.ndarray, tally: flat.Tally, rng: np.ndarray, returns: np.ndarray) -> tuple[int, bool]:
+            count, due = kernels.episodes(self.arrays.runs, self._walk, self._known_rewards, run.world, policy, tally, rng, returns)
+            return int(count), bool(due)
+
+        run.in_bulk(chunk, episodes)
 
     @cached_property
     def named(self) -> FlatProgram:

@@ -34,7 +34,7 @@ class DelayLaw:
 
     def __init__(self, base: Law, inter_arrival: InterArrivalOf, *models: Augmented) -> None:
         """`models`: the adapters whose episodes it will be asked about; arrivals are answered for an `UnknownDelay` among them."""
-        self._base, self._of_state = base, per_action(inter_arrival)
+        self._base, self.delay_of = base, per_action(inter_arrival)
         self._models = {model.y_type: model for model in models}
         self._of_feature: dict[tuple[Any, Any], InterArrival] = {}
         for model in models:
@@ -46,7 +46,7 @@ class DelayLaw:
         found: list[str] = []
         for x, y in model.facts.decisions:
             for a in model.base.actions(x, y):
-                law, key = self._of_state(x, y, a), (x, model.delay_feature(x, y, a))
+                law, key = self.delay_of(x, y, a), (x, model.delay_feature(x, y, a))
                 where = f"inter_arrival(x={x!r}, y={y!r}, a={a!r})"
                 if sum(law.probabilities[model.longest + 2 :]) > 0:
                     found.append(f"{where} reaches {law.longest}; the model has longest={model.longest}")
@@ -80,7 +80,7 @@ class DelayLaw:
         base_part = None if base_reveal is None else base_reveal(model.base_episode(episode), rng)
         if not isinstance(model, UnknownDelay):
             return base_part
-        deltas = tuple(self._of_state(x, y, a).draw(rng, low, high) for x, y, a, low, high in _censored(model, episode))
+        deltas = tuple(self.delay_of(x, y, a).draw(rng, low, high) for x, y, a, low, high in _censored(model, episode))
         return deltas if base_reveal is None else Hindsight(deltas, base_part)
 
 

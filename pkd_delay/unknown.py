@@ -115,6 +115,14 @@ class UnknownDelay(Augmented):
             return self.queue_share(len(y.queue or ()) + 1) * self.base_share(z.feature, y.y)
         return self.queue_share(len(y.queue)) / self.facts.n_y
 
+    def simulator(self, compiled: Any, law: Any) -> Any:
+        """Compiled episodes, where the base leaves `samples` to the core and the truth is a `DelayLaw`."""
+        from pkd_delay.hindsight import HindsightSimulator
+
+        plain = type(self.base).samples is PartiallyKnownMDP.samples
+        can = plain and hasattr(law, "delay_of") and hasattr(compiled, "slot_states")
+        return HindsightSimulator(compiled, self, law) if can else None
+
     def samples(self, episode: Episode) -> Iterator[tuple[Any, Any]]:
         """The base's samples of all its moves, and of every action's Delta the arrivals that it decided:
 

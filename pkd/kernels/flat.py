@@ -86,26 +86,26 @@ def pair_values(g, b, t, lo, hi, v, e, room):
             break
         if g.group_last[group] < t:
             continue
-        first, count = g.group_pair[group], g.group_pair[group + 1] - g.group_pair[group]
+        first, pairs = g.group_pair[group], g.group_pair[group + 1] - g.group_pair[group]
         at, size, matrix = g.group_ptr[group], g.group_ptr[group + 1] - g.group_ptr[group], g.group_matrix[group]
         if b.form == NO_BONUS or g.pair_row[first] >= g.n_unknown:
             if size == 1:
-                for i in range(count):
+                for i in range(pairs):
                     e[first + i] = v[g.group_node[at]]
                 continue
-            for i in range(count):
+            for i in range(pairs):
                 mean[i] = 0.0
             for j in range(size):
                 v_j = v[g.group_node[at + j]]
-                row = b.packed[matrix + j * count : matrix + (j + 1) * count]
-                for i in range(count):
+                row = b.packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                for i in range(pairs):
                     mean[i] += row[i] * v_j
-            for i in range(count):
+            for i in range(pairs):
                 e[first + i] = mean[i]
             continue
         cap, width = b.cap[layer, group], b.width[layer, group]
         open_pairs = 0
-        for i in range(count):
+        for i in range(pairs):
             row_i = g.pair_row[first + i]
             n, ell = b.n[row_i], b.ell[first + i]
             scale = b.c1 * ell / np.sqrt(n) if b.form == HOEFFDING else b.c2 * ell / n
@@ -118,13 +118,13 @@ def pair_values(g, b, t, lo, hi, v, e, room):
         if open_pairs > 0:
             for j in range(size):
                 v_j = v[g.group_node[at + j]]
-                row = b.packed[matrix + j * count : matrix + (j + 1) * count]
-                for i in range(count):
+                row = b.packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                for i in range(pairs):
                     d = v_j - shift[i]
                     w = row[i] * d
                     mean[i] += w
                     square[i] += w * d
-        for i in range(count):
+        for i in range(pairs):
             bonus = e[first + i]
             if b.form != HOEFFDING:
                 spread = b.c1 * np.sqrt(max(square[i] - mean[i] * mean[i], 0.0) * b.ell[first + i] / b.n[g.pair_row[first + i]])
@@ -281,6 +281,14 @@ class Tally(NamedTuple):
 
 
 @jit()
+def count(tally, row, place):
+    """One more outcome of an unknown row. Returns whether a mark was reached."""
+    tally.counts[place] += 1.0
+    tally.n[row] += 1.0
+    return tally.n[row] >= tally.marks[row]
+
+
+@jit()
 def add_reward(tally, w, value, weight):
     """A reward seen `weight` times; sums of squares would lose digits, so moments are updated. Returns whether a mark was reached."""
     seen = tally.rewards
@@ -330,9 +338,7 @@ def rollout(g, world, policy, tally, rng, path):
         if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
             o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
         if row < g.n_unknown:
-            tally.counts[g.row_ptr[row] + o] += 1.0
-            tally.n[row] += 1.0
-            if tally.n[row] >= tally.marks[row]:
+            if count(tally, row, g.row_ptr[row] + o):
                 due = True
         if moves < path.shape[0]:
             path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3], path[moves, 4] = slot, a, k, o, r

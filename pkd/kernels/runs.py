@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from pkd.kernels.flat import add_reward
+from pkd.kernels.flat import count as count_outcome
 from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS
 from pkd.kernels.jit import jit
 from pkd.kernels.rng import draw, uniform
@@ -461,9 +462,7 @@ def rollout(g, walk, reward, world, policy, tally, rng):
         if g.row_ptr[row + 1] - o > 1:
             o = draw(world.rows, o, g.row_ptr[row + 1], uniform(rng))
         if row < g.n_unknown:
-            tally.counts[o] += 1.0
-            tally.n[row] += 1.0
-            due = due or tally.n[row] >= tally.marks[row]
+            due = count_outcome(tally, row, o) or due
         x = g.row_x[o]
         if g.run_decides[run]:
             t += 1

@@ -1,0 +1,193 @@
+"""The main job of `pkd demo`: an autoscaler whose metrics come late, learned by MVP-Delayed and by its rivals.
+
+Everybody lives in the same delayed world and is measured by its exact optimum. The result is a table, some sentences and a figure; the
+command line finds it in the entry-point group `pkd.demos`, prints the first two and writes the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+import pkd
+from pkd_delay.autoscaler import AutoscalerProblem, autoscaler
+from pkd_delay.process import Delayed
+from pkd_delay.rivals import CountsPerState, ignoring_delay, learn_ignoring_delay
+
+__all__ = ["Showcase", "autoscaler_demo"]
+
+GOAL = 0.95  # of the optimum
+LONG = 20_000  # episodes of the run with theory constants, which has hardly begun to learn where the others have finished
+LONGEST_DELAY = 4  # of the panel with the price of each tick
+
+KNOWN, UNKNOWN = "MVP-Delayed, known delay law", "MVP-Delayed, unknown delay law"
+PRACTICAL, THEORY, NONE = "practical", "theory", "no bonus"
+PER_STATE, IGNORING = "counts per augmented state", "ignores the delay, learns"
+Curve = tuple[str, str]  # (agent, constants)
+COLOURS: Mapping[Curve, str] = {
+    (KNOWN, PRACTICAL): "tab:blue",
+    (UNKNOWN, PRACTICAL): "tab:green",
+    (PER_STATE, PRACTICAL): "tab:red",
+    (IGNORING, PRACTICAL): "tab:orange",
+    (KNOWN, THEORY): "tab:gray",
+}
+
+
+@attrs.frozen
+class Showcase:
+    """What a demonstration shows."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    notes: list[str]
+    figure: Any  # of matplotlib
+
+
+@attrs.frozen
+class Study:
+    """All runs of the demonstration, and the exact values beside them."""
+
+    episodes: int
+    runs: Mapping[Curve, list[pkd.Run]]  # one run for each seed
+    optimum: float
+    ignoring: float  # exact value of the best plan for the undelayed base, in the delayed world
+    price: list[tuple[float, float]]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
+
+
+def autoscaler_demo(*, episodes: int = 300, seeds: int = 5, progress: bool = False) -> Showcase:
+    """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap."""
+    delayed = autoscaler()
+    jobs = _jobs(delayed, episodes)
+    runs: dict[Curve, list[pkd.Run]] = {curve: [] for curve in jobs}
+    steps = [(curve, seed) for curve in jobs for seed in range(seeds)]
+    with _bar(len(steps) + LONGEST_DELAY + 1, progress) as bar:
+        for curve, seed in steps:
+            bar.set_description(f"{curve[0]}, {curve[1]}")
+            runs[curve].append(jobs[curve](seed))
+            bar.update()
+        bar.set_description("price of each tick")
+        price = [_price(delayed.problem, delay, bar) for delay in range(LONGEST_DELAY + 1)]
+    blind = ignoring_delay(delayed, pkd.plan(delayed.base, delayed.base_law))
+    study = Study(
+        episodes, runs, runs[KNOWN, PRACTICAL][0].optimal_value, pkd.evaluate(delayed.known(), delayed.law(), blind), price
+    )
+    return Showcase(
+        title=f"autoscaler: {delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks; {episodes:,} episodes, {seeds} seeds",
+        headers=("agent", "constants", "return per episode", "regret", f"episodes to {GOAL:.0%}"),
+        rows=_rows(study),
+        notes=_notes(study),
+        figure=_figure(study),
+    )
+
+
+def _jobs(delayed: Delayed, episodes: int) -> dict[Curve, Callable[[int], pkd.Run]]:
+    """For each agent what makes its run from a seed. Models are compiled once."""
+    law, known, unknown = delayed.law(), pkd.compile(delayed.known()), pkd.compile(delayed.unknown())
+    per_state = CountsPerState(delayed.known())
+    own, own_law = pkd.compile(per_state), per_state.law(law)
+    small, theory = pkd.MVP.practical(), pkd.MVP()
+    return {
+        (KNOWN, PRACTICAL): lambda seed: pkd.learn(known, law, episodes, optimism=small, seed=seed),
+        (UNKNOWN, PRACTICAL): lambda seed: pkd.learn(unknown, law, episodes, optimism=small, seed=seed),
+        (KNOWN, NONE): lambda seed: pkd.learn(known, law, episodes, optimism=pkd.Greedy(), seed=seed),
+        (KNOWN, THEORY): lambda seed: pkd.learn(known, law, max(episodes, LONG), optimism=theory, seed=seed),
+        (UNKNOWN, THEORY): lambda seed: pkd.learn(unknown, law, episodes, optimism=theory, seed=seed),
+        (PER_STATE, PRACTICAL): lambda seed: pkd.learn(own, own_law, episodes, optimism=small, seed=seed),
+        (IGNORING, PRACTICAL): lambda seed: learn_ignoring_delay(delayed, episodes, optimism=small, seed=seed, compiled=known),
+    }
+
+
+def _price(problem: AutoscalerProblem | Any, delay: int, bar: Any) -> tuple[float, float]:
+    """The optimum under a constant delay, and what an agent that ignores it gets."""
+    late = Delayed.constant(problem, delay)
+    model, law = pkd.compile(late.known()), late.law()
+    blind = ignoring_delay(late, pkd.plan(late.base, late.base_law))
+    values = pkd.plan(model, law).value, pkd.evaluate(model, law, blind)
+    bar.update()
+    return values
+
+
+def _rows(study: Study) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = [("optimum (law and delay law known)", "", round(study.optimum, 3), 0.0, 1)]
+    for (agent, constants), runs in study.runs.items():
+        regret = np.mean([run.regret[study.episodes - 1] for run in runs])
+        rows.append((agent, constants, round(study.optimum - regret / study.episodes, 3), round(float(regret), 1), _reached(runs)))
+    loss = (study.optimum - study.ignoring) * study.episodes
+    rows.append(("ignores the delay, law known", "", round(study.ignoring, 3), round(loss, 1), "never"))
+    return rows
+
+
+def _reached(runs: list[pkd.Run]) -> Any:
+    """The median over seeds of the episode from which all policies are good enough."""
+    found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL) for run in runs))
+    middle = found[len(found) // 2]
+    return int(middle) if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
+
+
+def _notes(study: Study) -> list[str]:
+    current = study.price[0][0]
+    return [
+        f"Without delay the optimum is {current:.3f}. These delays cost {1 - study.optimum / current:.1%} of it; ignoring them costs "
+        f"{1 - study.ignoring / current:.1%}.",
+        f"The first {study.episodes:,} episodes count; episodes to {GOAL:.0%}: median over seeds. With theory constants and a known law the run "
+        f"has {len(study.runs[KNOWN, THEORY][0].returns):,} episodes.",
+        "Practical constants promise nothing; theory constants guarantee optimism and pay for it. The load does not care what is done, so "
+        "here even a learner without bonus explores enough.",
+    ]
+
+
+def _figure(study: Study) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 5.2), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=(5, 5, 4))
+    for curve, colour in COLOURS.items():
+        runs = study.runs[curve]
+        k = np.unique(np.geomspace(1, len(runs[0].returns), 400).astype(int)) - 1
+        name = f"{curve[0]}: {curve[1]} constants"
+        _band(left, k, [run.regret[k] for run in runs], colour, name)
+        _band(middle, k, [run.policy_values[k] for run in runs], colour)
+        if curve[0] in (KNOWN, UNKNOWN):
+            upper = np.mean([run.upper_values[k] for run in runs], axis=0)
+            middle.plot(k + 1, upper, color=colour, linestyle="--", linewidth=1)
+    left.set(xscale="log", yscale="log", xlabel="episode", ylabel="cumulative regret", title="Regret against the exact optimum")
+    middle.axhline(study.optimum, color="black", linestyle=":", linewidth=1.2, label="exact optimum")
+    middle.plot([], [], color="black", linestyle="--", linewidth=1, label="upper value of a plan")
+    middle.plot([], [], color="black", label="exact value of its policy")
+    lowest = min(run.policy_values.min() for runs in study.runs.values() for run in runs)
+    middle.set(xscale="log", xlabel="episode", ylabel="return of an episode", title="What plans believe, what they are worth")
+    middle.set_ylim(lowest - 0.5, study.optimum + 1.2 * (study.optimum - lowest))
+    middle.legend(loc="upper right", frameon=False, fontsize="small")
+    _draw_price(right, study)
+    seeds = len(study.runs[KNOWN, PRACTICAL])
+    figure.suptitle(f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, bands from the lowest to the highest")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _band(ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None) -> None:
+    table = np.array(list(curves))
+    ax.plot(k + 1, table.mean(axis=0), color=colour, label=label)
+    ax.fill_between(k + 1, table.min(axis=0), table.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+
+
+def _draw_price(ax: Any, study: Study) -> None:
+    best, blind = np.array(study.price).T
+    ticks = np.arange(len(best))
+    ax.plot(ticks, best, "o-", color="black", label="optimum")
+    ax.plot(ticks, blind, "s-", color="tab:orange", label="ignores the delay, law known")
+    for tick in ticks[1:]:
+        ax.annotate(f"{best[tick] - best[tick - 1]:.2f}", (tick, best[tick]), xytext=(0, 7), textcoords="offset points", ha="center")
+    ax.set(xlabel="constant delay in ticks", ylabel="return of an episode", title="The price of each tick of delay", xticks=ticks)
+    ax.margins(x=0.08, y=0.12)
+    ax.legend(loc="lower left", frameon=False, fontsize="small")
+
+
+def _bar(total: int, wanted: bool) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(total=total, disable=not wanted, leave=False)
