@@ -8,7 +8,8 @@ imports none of its adapters. What a name or a `module:object` stands for may be
     a PartiallyKnownMDP                       a model alone: it can be checked, not planned
     a callable that returns one of these      called with the user's options as keyword arguments
 
-An object that also has .picture(plan) draws its own optimal policy.
+An object that also has .picture(plan) draws its own optimal policy. A `transform` makes another problem of the one that was found, before
+its model and law are asked for: so a named model can be delayed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import attrs
 
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 
-__all__ = ["GROUP", "Found", "Problem", "find", "names", "parse_options"]
+__all__ = ["GROUP", "Found", "Problem", "find", "installed", "names", "parse_options"]
 
 GROUP = "pkd.models"
 GYMNASIUM_ID = re.compile(r"[\w./:-]+-v\d+")
@@ -43,6 +44,20 @@ class Problem(Protocol):
 
     def law(self) -> Law:
         """What only the exact planner and the simulator get."""
+
+
+@attrs.frozen
+class Pair:
+    """A problem from its two halves."""
+
+    _model: PartiallyKnownMDP
+    _law: Law
+
+    def model(self) -> PartiallyKnownMDP:
+        return self._model
+
+    def law(self) -> Law:
+        return self._law
 
 
 @attrs.frozen
@@ -66,26 +81,46 @@ def names() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
-def find(word: str, options: Mapping[str, Any] | None = None, horizon: int | None = None) -> Found:
-    """The problem that `word` stands for, made with `options`.
+def installed(group: str) -> dict[str, Any]:
+    """What installed packages offer in an entry-point group, by name, in alphabetical order."""
+    return {point.name: _load(point.name, point.load) for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def find(
+    word: str, options: Mapping[str, Any] | None = None, horizon: int | None = None, transform: Callable[[Problem], Problem] | None = None
+) -> Found:
+    """The problem that `word` stands for, made with `options`, and made into another by `transform`.
 
     A horizon is one more option of a callable, and replaces the horizon of a file or the step limit of a Gymnasium environment.
     """
-    options = dict(options or {})
+    thing = _made(word, dict(options or {}), horizon)
+    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
+        thing = Pair(*thing)
+    if isinstance(thing, PartiallyKnownMDP):
+        return Found(word, thing, None)
+    if not isinstance(thing, Problem):
+        wanted = "an object with .model() and .law(), a pair (model, law) or a model"
+        raise ModelError(f"{word}: expected {wanted}, found {type(thing).__name__}")
+    if transform is not None:
+        thing = transform(thing)
+    return Found(word, thing.model(), thing.law(), getattr(thing, "picture", None))
+
+
+def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
     registered = names()
     if word in registered:
-        return _found(word, _load(word, registered[word].load), options, horizon)
+        return _called(word, _load(word, registered[word].load), options, horizon)
     if word.endswith(".npz") or Path(word).is_file():
         from pkd.tabular import TabularMDP
 
         _refuse(word, options, "an .npz file takes none")
-        return _found(word, TabularMDP.from_npz(word, horizon), {}, None)
+        return TabularMDP.from_npz(word, horizon)
     if GYMNASIUM_ID.fullmatch(word):
         from pkd.tabular import TabularMDP
 
-        return _found(word, TabularMDP.from_gymnasium(word, horizon, **options), {}, None)
+        return TabularMDP.from_gymnasium(word, horizon, **options)
     if ":" in word:
-        return _found(word, _load(word, lambda: _import(word)), options, horizon)
+        return _called(word, _load(word, lambda: _import(word)), options, horizon)
     close = difflib.get_close_matches(word, registered, n=1)
     raise ModelError(
         f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else ''} "
@@ -117,22 +152,15 @@ def _value(text: str) -> Any:
         return text
 
 
-def _found(word: str, thing: Any, options: dict[str, Any], horizon: int | None) -> Found:
+def _called(word: str, thing: Any, options: dict[str, Any], horizon: int | None) -> Any:
     if _is_factory(thing):
         if horizon is not None:
             options["horizon"] = horizon
-        thing = _call(word, thing, options)
-    else:
-        _refuse(word, options, "it is ready made")
-        if horizon is not None:
-            raise ModelError(f"{word} is ready made and has its own horizon; name a callable that takes one")
-    if isinstance(thing, PartiallyKnownMDP):
-        return Found(word, thing, None)
-    if isinstance(thing, Problem):
-        return Found(word, thing.model(), thing.law(), getattr(thing, "picture", None))
-    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
-        return Found(word, *thing)
-    raise ModelError(f"{word}: expected an object with .model() and .law(), a pair (model, law) or a model, found {type(thing).__name__}")
+        return _call(word, thing, options)
+    _refuse(word, options, "it is ready made")
+    if horizon is not None:
+        raise ModelError(f"{word} is ready made and has its own horizon; name a callable that takes one")
+    return thing
 
 
 def _is_factory(thing: Any) -> bool:

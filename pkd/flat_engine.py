@@ -186,7 +186,7 @@ class FlatProgram(Compiled):
     def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
         """One recorded episode, its return, and whether a plan became due."""
         total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self.path)
-        return self._recorded(self.path[:moves]), float(total), bool(due)
+        return self.recorded(self.path[:moves]), float(total), bool(due)
 
     def slot_states(self) -> list[tuple[Any, Any]]:
         """The state (x, y) of every slot of the program."""
@@ -200,7 +200,8 @@ class FlatProgram(Compiled):
         blocks = len(self.program.blocks)
         return np.zeros((self.horizon * blocks + blocks, 5))
 
-    def _recorded(self, path: np.ndarray) -> Episode:
+    def recorded(self, path: np.ndarray) -> Episode:
+        """The path of a rollout in the model's own values."""
         graph, program = self.graph, self.program
         settled_from = int(program.blocks[program.settlement - 1, 1])
         transitions = []

@@ -46,7 +46,7 @@ class RunEngine(Compiled):
     def _lay(self, layout: Layout) -> None:
         self.layout = layout
         self.arrays = arrays_of(self.table, layout.runs, windows(layout.start, layout.runs, self.horizon), self.horizon)
-        self._parallel = len(self.table.xs) * layout.columns * self.horizon >= PARALLEL_WORK
+        self.parallel = len(self.table.xs) * layout.columns * self.horizon >= PARALLEL_WORK
 
     def __repr__(self) -> str:
         return (
@@ -104,7 +104,7 @@ class RunEngine(Compiled):
             lo.fill(self.layout)
             hi.fill(self.layout)
         low, high = self._reward_bounds
-        layer: Any = kernels.layer_parallel if self._parallel else kernels.layer_serial
+        layer: Any = kernels.layer_parallel if self.parallel else kernels.layer_serial
         g, changed = a.runs, 0
         layer(
             g, belief, -1, g.settlement, len(g.level_ptr) - 1, self.horizon, v.settled, v.settled, lo.settled, hi.settled, lo.settled,

@@ -178,7 +178,7 @@ def _band(ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, lab
 def _draw_price(ax: Any, study: Study) -> None:
     best, blind = np.array(study.price).T
     ticks = np.arange(len(best))
-    ax.plot(ticks, best, "o-", color="black", label="optimum")
+    ax.plot(ticks, best, "o-", color="black", label="optimum, and its change per tick")
     ax.plot(ticks, blind, "s-", color="tab:orange", label="ignores the delay, law known")
     for tick in ticks[1:]:
         ax.annotate(f"{best[tick] - best[tick - 1]:.2f}", (tick, best[tick]), xytext=(0, 7), textcoords="offset points", ha="center")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import pkd
-from pkd import Known, ModelError, PartiallyKnownMDP
+from pkd import Known, PartiallyKnownMDP
 from pkd_delay.process import DelayedProblem
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def ignoring_delay(delayed: DelayedProblem, plan: pkd.Plan) -> Callable[[int, An
     Where the base cannot be in the shown state at step h, the plan is asked for the step at which it was.
     """
     model = delayed.known()
+    # Looked up once: the delayed world has many times the states of the base.
+    actions = {(h, *state): plan.action(h, *state) for h in range(1, model.horizon + 1) for state in plan.states(h)}
 
     def act(h: int, x: Any, y: Any) -> Any:
         base_x, base_y, queue, _ = model.read(x, y)
-        try:
-            return plan.action(h, base_x, base_y)
-        except ModelError:
-            return plan.action(h - len(queue or ()), base_x, base_y)
+        then = (h - len(queue or ()), base_x, base_y)
+        return actions.get((h, base_x, base_y), actions[then])
 
     return act
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
-import reference
 from hypothesis import strategies as st
 
 from pkd.model import CHANCE, END, Episode, Known, PartiallyKnownMDP, UnknownReward
+from tests import reference
 
 XS = (None, 1, "two", (3,))  # values of four types, which no sort and no arithmetic can order
 YS = (("y", 0), "y1", 2, frozenset({3}))

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
-import strategies
 from hypothesis import assume, given
-from kiosk import FIRST, LAW, KernelKiosk, Kiosk, answering, having, truth_of
 
 import pkd
 from pkd.check import CHECKS, check_model
 from pkd.model import CHANCE, END, Known, ModelError, NoiseMDP, PartiallyKnownMDP, sure
+from tests import reference, strategies
+from tests.kiosk import FIRST, LAW, KernelKiosk, Kiosk, answering, having, truth_of
 
 
 class Line(PartiallyKnownMDP):

@@ -6,11 +6,11 @@ import itertools
 from typing import Any
 
 import pytest
-from kiosk import FIRST, LAW, Kiosk, answering, truth_of
 
 from pkd.check import check_model, checked_law
 from pkd.model import ModelError, UnknownReward
 from pkd.tabular import TabularMDP
+from tests.kiosk import FIRST, LAW, Kiosk, answering, truth_of
 
 MOVE = "x=None, y=1, a=0"
 PAIR = f"x' = 0 has probability 0.25 after ({MOVE}) -> y' = 1 but 0.5 after (x=None, y=2, a=0) -> y' = 2"

@@ -7,11 +7,11 @@ import math
 from typing import Any
 
 import pytest
-from kiosk import FIRST, KernelKiosk, Kiosk, answering, having
 
 from pkd.check import check_model
 from pkd.model import CHANCE, Known, ModelError, PartiallyKnownMDP, UnknownReward, sure
 from pkd.tabular import TabularMDP
+from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having
 
 AT = "x=None, y=1"
 MOVE = f"{AT}, a=0"

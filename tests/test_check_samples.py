@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kiosk import LAW, Kiosk
 
 import pkd
 from pkd.independence import check_samples
 from pkd.model import Episode, ModelError, Transition
+from tests.kiosk import LAW, Kiosk
 
 Triple = tuple[Any, Any, tuple[Any, Any, Any]]
 

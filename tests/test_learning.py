@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import Rule
-from strategies import Case, Shape, build, cases
 
 import pkd
+from tests import reference
+from tests.reference import Rule
+from tests.strategies import Case, Shape, build, cases
 
 RULES = {
     "practical": (Rule("mvp", 0.5, 0.25, 1.0), pkd.MVP.practical()),

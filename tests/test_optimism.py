@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
-from strategies import Case, Shape, build
 
 import pkd
 import pkd.bounds
+from tests import reference
+from tests.strategies import Case, Shape, build
 
 
 def random_case(seed: int) -> Case:

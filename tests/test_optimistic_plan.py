@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Rule
-from strategies import Case, cases
 
 import pkd
+from tests import reference
+from tests.reference import Rule
+from tests.strategies import Case, cases
 
 both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
 

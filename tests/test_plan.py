@@ -10,14 +10,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-import reference
 from hypothesis import assume, given
 from numpy.typing import NDArray
 from quantecon.markov import DiscreteDP, backward_induction
 from scipy.optimize import linprog
-from strategies import Case, cases
 
 import pkd
+from tests import reference
+from tests.strategies import Case, cases
 
 both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
 

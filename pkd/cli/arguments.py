@@ -4,29 +4,54 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from pkd.catalog import Found, find, parse_options
+from pkd.catalog import Found, Problem, find, installed, parse_options
 
-__all__ = ["add_model", "find_model", "fraction", "positive", "seed", "writable"]
+__all__ = ["TRANSFORMERS", "add_learning", "add_model", "find_model", "fraction", "positive", "seed", "writable"]
+
+TRANSFORMERS = "pkd.transformers"  # the entry-point group of modules with configure(parser) and transform(problem, args)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """MODEL --option key=value --horizon H."""
+    """MODEL --option key=value --horizon H, and the flags of the installed transformers."""
     parser.add_argument("words", nargs="?", metavar="MODEL", help="a registered name, module:object, an .npz file, or a Gymnasium id")
     parser.add_argument("--model", help=argparse.SUPPRESS)  # how an experiment file names it
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the model; may be repeated")
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
     parser.add_argument("--config", metavar="FILE", help="read flags from a TOML file; flags that are typed go before it")
+    for transformer in installed(TRANSFORMERS).values():
+        transformer.configure(parser)
+
+
+def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
+    """What every command that learns takes."""
+    parser.add_argument("--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)")
+    parser.add_argument("--replan", choices=("doubling", "every"), default="doubling", help="when to plan anew (default: doubling)")
+    parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which the guarantee may fail (default: 0.05)")
+    parser.add_argument("--seed", type=seed, default=0, help="the first seed (default: 0)")
+    parser.add_argument("--seeds", type=positive, default=seeds, metavar="N", help=f"how many seeds (default: {seeds})")
+    parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table of results")
+    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the cumulative regret")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def find_model(args: argparse.Namespace) -> Found:
-    """The model that the arguments name."""
+    """The model that the arguments name, transformed as they say."""
     from pkd.model import ModelError
 
     word = args.words or args.model
     if word is None:
         raise ModelError("no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id")
-    return find(word, parse_options(args.option), args.horizon)
+    transformers = installed(TRANSFORMERS).values()
+
+    def transform(problem: Problem) -> Problem:
+        made: Any = problem
+        for transformer in transformers:
+            made = transformer.transform(made, args)
+        return made  # type: ignore[no-any-return]
+
+    return find(word, parse_options(args.option), args.horizon, transform)
 
 
 def positive(text: str) -> int:

@@ -1,6 +1,7 @@
 """Learns online, episode after episode, against the true law, and measures regret against the exact optimum.
 
   pkd learn inventory --episodes 1e5 --optimism practical --seeds 5 --plot regret.png
+  pkd learn FrozenLake-v1 --inter-arrival -1:.2,0:.5,2:.3 --max-delay 4 --delay-law unknown
   pkd learn --config experiment.toml
 
 Rules of optimism: mvp (the paper's constants, with its guarantee), mvp-max (its monotone form), practical (small constants, no guarantee),
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkd.cli.arguments import add_model, find_model, fraction, positive, seed, writable
+from pkd.cli.arguments import add_learning, add_model, find_model, writable
 from pkd.cli.output import table, write_csv
 
 if TYPE_CHECKING:
@@ -27,16 +28,9 @@ COLUMNS = ("seed", "optimal value", "return per episode", "return at the end", "
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)")
+    add_learning(parser, seeds=1)
     parser.add_argument("--optimism", choices=RULES, default="mvp", help="rule of optimism (default: mvp)")
-    parser.add_argument("--replan", choices=("doubling", "every"), default="doubling", help="when to plan anew (default: doubling)")
-    parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which the guarantee may fail (default: 0.05)")
-    parser.add_argument("--seed", type=seed, default=0, help="the first seed (default: 0)")
-    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="how many seeds (default: 1)")
-    parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table of results")
-    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the cumulative regret")
     parser.add_argument("--save", type=writable, metavar="FILE", help="save the run; with several seeds their numbers join the name")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 pkd plan inventory --option lead_time=2 --csv policy.csv
 pkd plan FrozenLake-v1 --horizon 20 --all --plot policy.png
+pkd plan FrozenLake-v1 --horizon 20 --delay 2
 """
 
 from __future__ import annotations
