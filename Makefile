@@ -37,6 +37,11 @@ clean:  ## remove what the other targets made
 	$(INSTALL) --editable .
 	@touch $@
 
+.venv/ready-test: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) --editable '.[test]'
+	$(INSTALL) --no-deps stockpyl
+	@touch $@
+
 .venv/ready-%: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) --editable '.[$*]'
 	@touch $@

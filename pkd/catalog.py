@@ -94,16 +94,17 @@ def find(
     A horizon is one more option of a callable, and replaces the horizon of a file or the step limit of a Gymnasium environment.
     """
     thing = _made(word, dict(options or {}), horizon)
-    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
+    alone = isinstance(thing, PartiallyKnownMDP)
+    if alone:
+        thing = Pair(thing, {})
+    elif isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
         thing = Pair(*thing)
-    if isinstance(thing, PartiallyKnownMDP):
-        return Found(word, thing, None)
     if not isinstance(thing, Problem):
         wanted = "an object with .model() and .law(), a pair (model, law) or a model"
         raise ModelError(f"{word}: expected {wanted}, found {type(thing).__name__}")
     if transform is not None:
         thing = transform(thing)
-    return Found(word, thing.model(), thing.law(), getattr(thing, "picture", None))
+    return Found(word, thing.model(), None if alone else thing.law(), getattr(thing, "picture", None))
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:

@@ -92,16 +92,25 @@ class OptimisticLearner:
         before: Any = None
         for number, move in enumerate(episode, 1):
             if number == 1 and not self._starts(move):
-                findings.append(f"move 1 starts in (x={move.x!r}, y={move.y!r}), which start() does not allow")
+                findings.append(f"move 1 starts in {_state(move.x, move.y)}, which start() does not allow")
             if number > 1 and before != (move.x, move.y):
-                where = f"(x={before[0]!r}, y={before[1]!r})"
-                findings.append(f"move {number} starts in (x={move.x!r}, y={move.y!r}), but move {number - 1} ended in {where}")
+                findings.append(f"move {number} starts in {_state(move.x, move.y)}, but move {number - 1} ended in {_state(*before)}")
             if fault := self._fault(move, taken):
                 findings.append(f"move {number}: {fault}")
             taken += move.action is not None
             before = (move.x_next, move.y_next)
+        if not findings and not self._over(before, taken):
+            where = "before its first move" if before is None else f"in {_state(*before)}"
+            findings.append(f"the episode stops {where} after {taken} of {self.compiled.horizon} actions; expected all of it")
         if findings:
             raise ModelError(findings[:20])
+
+    def _over(self, state: Any, taken: int) -> bool:
+        """Whether an episode may stop there."""
+        if state is None:
+            return False
+        actions = self.compiled.model.actions(*state)
+        return actions is END or (actions is not CHANCE and taken == self.compiled.horizon)
 
     def _starts(self, move: Transition) -> bool:
         start = self.compiled.model.start()
@@ -110,7 +119,7 @@ class OptimisticLearner:
     def _fault(self, move: Transition, taken: int) -> str | None:
         """Why the model calls a move impossible, or None."""
         model, horizon = self.compiled.model, self.compiled.horizon
-        where, actions = f"(x={move.x!r}, y={move.y!r})", model.actions(move.x, move.y)
+        where, actions = _state(move.x, move.y), model.actions(move.x, move.y)
         if actions is END or (taken >= horizon and actions is not CHANCE):
             return f"the episode has ended in {where}"
         expected = [None] if actions is CHANCE else list(actions)
@@ -141,3 +150,7 @@ class OptimisticLearner:
 
 
 _NOTHING = object()
+
+
+def _state(x: Any, y: Any) -> str:
+    return f"(x={x!r}, y={y!r})"

@@ -146,7 +146,7 @@ class PartiallyKnownMDP(ABC):
     """
 
     horizon: int  # actions per episode
-    return_range: tuple[float, float] | None = None  # a bound on every return to go; None: computed for each state
+    return_range: tuple[float, float] | None = None  # bounds every return to go and caps unknown features; None: computed for each state
     n_features: int | None = None  # |Z| in the logarithms; None: the number of unknown features that can occur
 
     @abstractmethod
@@ -170,7 +170,10 @@ class PartiallyKnownMDP(ABC):
         raise ModelError(f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms")
 
     def step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
-        """P_Y and phi_Z at once: (probability, y', z) for each y'. Override it instead of `known_kernel` and `feature`."""
+        """P_Y and phi_Z at once: (probability, y', z) for each y'. Override it instead of `known_kernel` and `feature`.
+
+        z is a function of y': two branches to the same y' must have the same z.
+        """
         return [(p, y_next, self.feature(x, y, a, y_next)) for p, y_next in self.known_kernel(x, y, a)]
 
     def last_step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
@@ -211,9 +214,11 @@ class PartiallyKnownMDP(ABC):
         for move in episode:
             taken += move.action is not None
             branches = (self.step if taken < self.horizon else self.last_step)(move.x, move.y, move.action)
-            z = next(z for p, y_next, z in branches if y_next == move.y_next and p > 0)
-            if not isinstance(z, Known):
-                pairs.append((z, move.x_next))
+            found = [z for p, y_next, z in branches if y_next == move.y_next and p > 0]
+            if not found:
+                raise ModelError(f"y' = {move.y_next!r} cannot follow (x={move.x!r}, y={move.y!r}) and the action {move.action!r}")
+            if not isinstance(found[0], Known):
+                pairs.append((found[0], move.x_next))
         return pairs
 
     def runs(self) -> Any:

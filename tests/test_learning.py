@@ -30,7 +30,7 @@ RULES = {
 }
 both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
 both_schedules = pytest.mark.parametrize("schedule", ["every", "doubling"])
-STATED = settings(max_examples=15)
+FEW_EXAMPLES = settings(max_examples=15)
 
 Samples = list[tuple[Any, Any]]
 
@@ -55,7 +55,7 @@ def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
 @both_engines
 @both_schedules
 @pytest.mark.parametrize("rule", list(RULES))
-@STATED
+@FEW_EXAMPLES
 @given(case=cases(unknown_rewards=False))
 def test_learn_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
     plain, ours = RULES[rule]
@@ -166,7 +166,7 @@ def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
 @both_engines
 @both_schedules
 @pytest.mark.parametrize("rule", list(RULES))
-@STATED
+@FEW_EXAMPLES
 @given(case=cases())
 def test_the_learner_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
     plain, ours = RULES[rule]
@@ -247,7 +247,7 @@ def test_an_impossible_episode_is_refused_and_not_counted(moves: list[pkd.Transi
 
 
 @both_engines
-@STATED
+@FEW_EXAMPLES
 @given(case=cases(), seed=st.integers(0, 99))
 def test_simulated_episodes_are_possible_and_complete(large: bool, case: Case, seed: int) -> None:
     model, law = case.model, case.law

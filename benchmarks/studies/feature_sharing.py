@@ -34,8 +34,8 @@ class Setting:
     states: int = 32  # of the first part
     features: Sequence[int] = (2, 4, 8, 16, 32, 64)
     boards: Sequence[int] = (4, 8, 16, 32, 64, 128)  # S of the second part
-    episodes: Mapping[str, int] = attrs.field(factory=lambda: {"practical": 20_000, "theory": 200_000})
-    seeds: int = 20
+    episodes: Mapping[str, int] = attrs.field(factory=lambda: {"practical": 20_000, "theory": 100_000})
+    seeds: int = 40
 
 
 QUICK = Setting(states=16, features=(2, 8, 32), boards=(4, 16, 64), episodes={"practical": 5_000, "theory": 50_000}, seeds=5)
@@ -108,7 +108,7 @@ def study(setting: Setting) -> Report:
     }
     lines += [
         "Slopes in |Z| above 1/2 belong to the term of the bound that is linear in |Z|: on one board with its gaps, regret is mostly the price "
-        "of seeing every feature often enough. A slope that falls at the right end means that K is too small to learn so many features.",
+        "of seeing every feature often enough. Where the slope falls at the right end, K is too small to learn so many features.",
         "A slope in S A other than 0 is not the price of counting more pairs, of which there are none: |Z| is the same. It is the "
         "boards that differ, and for the constants of the theory log |Y| as well.",
     ]

@@ -98,7 +98,7 @@ def study(setting: Setting) -> Report:
         times = "the proof's eps" if multiple == 1 else f"{multiple} times the proof's eps"
         ax.set(title=times, xlabel="D", ylabel=f"regret after {setting.episodes} episodes, bars of two s.e.")
         ax.set_xticks(setting.delays, [str(delay) for delay in setting.delays])
-        ax.minorticks_off()
+        ax.set_xticks([], minor=True)
         ax.legend(fontsize="small")
         lines += conclusions(times, setting.delays, regrets, nothing)
     constants = {

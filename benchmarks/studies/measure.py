@@ -43,15 +43,20 @@ def ratio(above: Floats, below: Floats) -> Estimate:
 
 
 def slope(x: Sequence[float], samples: Sequence[Floats]) -> Estimate:
-    """The least-squares slope of log mean(sample) on log x; the samples of two points are taken to be independent.
+    """The least-squares slope of log mean(sample) on log x, with its jackknife error; the j-th numbers of all samples are left out together.
 
-    The slope is a weighted sum of log means, and the error of log m is error(m) / m.
+    So the error is right whether two points share their seeds or have seeds of their own. samples: (points, seeds).
     """
+    table = np.array(samples)
     distance = np.log(x) - np.mean(np.log(x))
     weights = distance / (distance @ distance)
-    means = [mean(sample) for sample in samples]
-    value = float(weights @ np.log([m.value for m in means]))
-    return Estimate(value, float(np.sqrt(np.sum([(w * m.error / m.value) ** 2 for w, m in zip(weights, means, strict=True)]))))
+    seeds = table.shape[1]
+    if seeds < 2:
+        return Estimate(float(weights @ np.log(table.mean(axis=1))), float("nan"))
+    without = (table.sum(axis=1, keepdims=True) - table) / (seeds - 1)
+    left_out = weights @ np.log(without)
+    error = np.sqrt((seeds - 1) / seeds * np.sum((left_out - left_out.mean()) ** 2))
+    return Estimate(float(weights @ np.log(table.mean(axis=1))), float(error))
 
 
 def against(found: Estimate, predicted: float, name: str) -> str:

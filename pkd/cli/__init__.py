@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pkd.cli import check, demo, learn, plan
+from pkd.cli import bound, check, compare, demo, latency, learn, plan
 from pkd.cli.config import with_experiment_file
 from pkd.model import ModelError
 
 __all__ = ["main"]
 
-COMMANDS = {"demo": demo, "plan": plan, "learn": learn, "check": check}
+COMMANDS = {"demo": demo, "plan": plan, "learn": learn, "compare": compare, "latency": latency, "bound": bound, "check": check}
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     try:
         words = with_experiment_file(words)
-        args = parser.parse_args(words)
+        args = parser.parse_args(_joined(words))
         if args.version:
             import pkd
 
@@ -75,6 +76,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"pkd: error: {_one_line(problem)}", file=sys.stderr)
         return BAD_INPUT
     return code
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """`--flag -1:.2` as `--flag=-1:.2`: a value that starts with a minus and a digit is not a flag, whatever argparse thinks."""
+    joined: list[str] = []
+    for word in words:
+        if joined and re.match(r"-\.?\d", word) and re.fullmatch(r"--[\w-]+", joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _one_line(problem: Exception) -> str:

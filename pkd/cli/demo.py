@@ -1,7 +1,9 @@
-"""Learns the inventory: an order every morning, against a demand whose law for each weekday nobody knows.
+"""Runs the demonstration of an installed package: a table, a few sentences, and a figure in out/demo.png.
 
-The paper's rule with its theory constants, the same rule with practical constants, and the agent that never explores, side by side: a
-table, and a plot in out/demo.png.
+  pkd demo
+  pkd demo --episodes 1000 --seeds 10 --out somewhere
+
+Any package can register one in the entry-point group `pkd.demos`: a callable with the keywords episodes, seeds and progress.
 """
 
 from __future__ import annotations
@@ -9,44 +11,43 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
-from pkd.catalog import find
+from pkd.catalog import installed
 from pkd.cli.arguments import positive
-from pkd.cli.learn import COLUMNS, row, rule
-from pkd.cli.output import table
+from pkd.cli.output import save_figure, table, write_csv
+from pkd.model import ModelError
 
-HELP = "learn a small problem, compare three rules, draw out/demo.png"
-COMPARED = ("mvp", "practical", "greedy")
+HELP = "run the main demonstration: table, figure in out/demo.png"
+GROUP = "pkd.demos"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--episodes", type=positive, default=20_000, metavar="K", help="episodes of each run (default: 20000)")
-    parser.add_argument("--seeds", type=positive, default=5, metavar="N", help="how many seeds (default: 5)")
-    parser.add_argument("--out", type=Path, default=Path("out"), metavar="FOLDER", help="where the plot goes (default: out)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="which demonstration (default: the first that is installed)")
+    parser.add_argument("--episodes", type=positive, metavar="K", help="episodes of each run (default: the demonstration's own)")
+    parser.add_argument("--seeds", type=positive, metavar="N", help="how many seeds (default: the demonstration's own)")
+    parser.add_argument("--out", type=Path, default=Path("out"), metavar="FOLDER", help="where table and figure go (default: out)")
 
 
 def run(args: argparse.Namespace) -> int:
-    import pkd
-    from pkd.cli.regret_plot import regret_plot
-
-    found = find("inventory")
+    show = _chosen(args.name)
     args.out.mkdir(parents=True, exist_ok=True)
-    compiled, law = pkd.compile(found.model), found.with_law()
-    pkd.learn(compiled, law, 1)  # compiles the kernels, or reads their cache: not a part of the seconds in the table
-    bar = sys.stderr.isatty()
-    rules = [
-        [pkd.learn(compiled, law, args.episodes, optimism=rule(name), seed=one, progress=bar) for one in range(args.seeds)]
-        for name in COMPARED
-    ]
-
-    print(f"inventory: {found.model.horizon} days, {args.episodes:,} episodes, mean over {args.seeds} seeds")
-    rows = []
-    for runs in rules:
-        columns = list(zip(*(row(one, run) for one, run in enumerate(runs)), strict=True))[1:]
-        rows.append([runs[0].label, *(sum(column) / len(column) for column in columns)])
-    print(table(["rule", *COLUMNS[1:]], rows))
-    print("Demand comes whatever is ordered, so nothing here needs exploring: Greedy does well, and the theory constants pay for caution.")
-    target = args.out / "demo.png"
-    regret_plot(target, f"Inventory, {args.episodes:,} episodes", rules)
-    print(f"plot: {target}")
+    given = {"episodes": args.episodes, "seeds": args.seeds}
+    shown = show(progress=sys.stderr.isatty(), **{key: value for key, value in given.items() if value is not None})
+    print(shown.title)
+    print(table(shown.headers, shown.rows))
+    for note in shown.notes:
+        print(note)
+    write_csv(args.out / "demo.csv", shown.headers, shown.rows)
+    save_figure(shown.figure, args.out / "demo.png")
+    print(f"table: {args.out / 'demo.csv'}, figure: {args.out / 'demo.png'}")
     return 0
+
+
+def _chosen(name: str | None) -> Any:
+    demos = installed(GROUP)
+    if not demos:
+        raise ModelError(f"no installed package has a demonstration; expected one in the entry-point group {GROUP}")
+    if name is not None and name not in demos:
+        raise ModelError(f"no demonstration is called {name!r}; expected one of {', '.join(demos)}")
+    return demos[name or next(iter(demos))]

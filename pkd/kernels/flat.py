@@ -337,9 +337,8 @@ def rollout(g, world, policy, tally, rng, path):
         row, o = g.pair_row[i], 0
         if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
             o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
-        if row < g.n_unknown:
-            if count(tally, row, g.row_ptr[row] + o):
-                due = True
+        if row < g.n_unknown and count(tally, row, g.row_ptr[row] + o):
+            due = True
         if moves < path.shape[0]:
             path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3], path[moves, 4] = slot, a, k, o, r
         moves += 1

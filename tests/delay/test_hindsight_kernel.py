@@ -8,7 +8,8 @@ import pkd
 from pkd.kernels import rollout
 from pkd.planning import seeded
 from pkd_delay import DelayedMDP, learn
-from pkd_delay.hindsight import HindsightSimulator, look_back
+from pkd_delay.hindsight import HindsightSimulator
+from pkd_delay.kernels import look_back
 from tests.delay.strategies import delayed_mdps
 
 

@@ -1,0 +1,120 @@
+"""A crude bound on the delay: the remark after Theorem 2 says that the actual delays matter, not the D_max that the learner is told.
+
+The delay is decided by the first action and stays: Delta is uniform on {0, 1, 2} in the start state, which is never seen again, and 0 from then
+on. So no D_h exceeds 2, whatever bound the learner is told. Three learners are told larger and larger bounds. The first knows the law of
+the delay. The second knows it too, but shares its union bound evenly over all queues up to the told length, so that each pays D log A
+where MVP-Delayed pays n log A for a queue of length n. The third does not know the law, and is told a crude W as large as its crude D.
+
+Where theory and measurement differ: with a known law the remark is exact, because queues that cannot occur are never planned for and a
+queue's share depends on its own length: the runs are the same to the last bit. With an unknown law the remark holds up to constants and
+logarithms only: the crude W stands in every logarithm, and the learner has to see that long waits do not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+import pkd
+from benchmarks.studies.measure import against, final_regrets, mean, ratio
+from benchmarks.studies.report import Report, command_line, curve, panels
+from pkd_delay import KnownDelay, UnknownDelay
+from pkd_delay.law import DelayLaw
+from pkd_delay.problems import random_mdp
+
+STATES, ACTIONS, HORIZON, ACTUAL = 3, 2, 8, 2
+LEARNERS = ("law known", "law known, even shares", "law unknown")
+HEADERS = ["learner", "constants", "D told", "W told", "K", "seeds", "regret", "s.e.", "times that of the true D", "its s.e."]
+
+
+@attrs.frozen
+class Setting:
+    told: Sequence[int] = (2, 3, 4, 5, 6, 7)
+    known_episodes: int = 100_000
+    unknown_episodes: int = 1_500
+    seeds: int = 10
+
+
+QUICK = Setting(told=(2, 4, 6), known_episodes=30_000, unknown_episodes=300, seeds=3)
+
+
+class EvenShares(KnownDelay):
+    """The union bound over queues as one would write it first: the same share for every queue of length 0 to the told bound + 1."""
+
+    def queue_share(self, n: int) -> float:
+        queues = sum(float(ACTIONS) ** length for length in range(self.max_delay + 2))
+        return self.horizon / (self.horizon + 1) / queues
+
+
+def base() -> pkd.TabularMDP:
+    """A random MDP behind a start state of its own, which leads anywhere."""
+    mdp = random_mdp(STATES, ACTIONS, HORIZON, successors=STATES, seed=0)
+    transitions = np.zeros((STATES + 1, ACTIONS, STATES + 1))
+    transitions[:STATES, :, :STATES] = mdp.transitions
+    transitions[STATES, :, :STATES] = 1 / STATES
+    rewards = np.vstack([mdp.rewards, np.zeros((1, ACTIONS))])
+    return pkd.TabularMDP(transitions, rewards, HORIZON, start=STATES)
+
+
+def inter_arrival(x: int, y: Any, a: int) -> dict[int, float]:
+    """Delta is uniform on 0..ACTUAL in the start state and 0 everywhere else."""
+    return dict.fromkeys(range(ACTUAL + 1), 1 / (ACTUAL + 1)) if x == STATES else {0: 1.0}
+
+
+def study(setting: Setting) -> Report:
+    mdp = base()
+    figure, axes = panels(len(LEARNERS))
+    rows: list[Sequence[Any]] = []
+    lines = []
+    for ax, learner in zip(axes, LEARNERS, strict=True):
+        unknown = learner == "law unknown"
+        episodes = setting.unknown_episodes if unknown else setting.known_episodes
+        rule = pkd.MVP.practical() if unknown else pkd.MVP()  # practical constants have no shares; the theory's learn nothing in few episodes
+        samples = []
+        for told in setting.told:
+            model, law = made(learner, mdp, told)
+            samples.append(final_regrets(model, law, episodes, rule, range(setting.seeds)))
+            m, times = mean(samples[-1]), ratio(samples[-1], samples[0])
+            waits = told if unknown else ACTUAL
+            rows.append([learner, rule.label, told, waits, episodes, setting.seeds, m.value, m.error, times.value, times.error])
+        curve(ax, setting.told, [mean(sample) for sample in samples], rule.label)
+        ax.set(xscale="linear", title=learner, xlabel="D told to the learner (no delay exceeds 2)", ylabel=f"regret after {episodes} episodes")
+        ax.set(yscale="linear", ylim=(0, None))
+        ax.legend(fontsize="small")
+        lines.append(conclusion(learner, setting.told, samples))
+    constants = {
+        "problem": f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, {STATES}, seed 0) behind a start state with Delta uniform on 0..{ACTUAL}, "
+        "then Delta = 0",
+        "seeds": f"0..{setting.seeds - 1}",
+        "delta": 0.05,
+        "replan": "doubling",
+    }
+    return Report("crude_max_delay", "A crude bound on the delay", constants, HEADERS, rows, lines, figure)
+
+
+def made(learner: str, mdp: pkd.TabularMDP, told: int) -> tuple[Any, Any]:
+    """The compiled model of a learner that is told the bound, and the truth."""
+    kind = EvenShares if learner == "law known, even shares" else KnownDelay
+    known = kind(mdp.model(), inter_arrival, told)
+    unknown = UnknownDelay(mdp.model(), longest=told, max_delay=told)
+    law = DelayLaw(mdp.law(), known.inter_arrival, known, unknown)
+    return pkd.compile(unknown if learner == "law unknown" else known), law
+
+
+def conclusion(learner: str, told: Sequence[int], samples: Sequence[Any]) -> str:
+    """What the crudest bound costs."""
+    apart = max(float(np.max(np.abs(sample - samples[0]))) for sample in samples)
+    if apart == 0.0:
+        return f"{learner}: the regret of every seed is the same number for every bound from {told[0]} to {told[-1]}."
+    times = ratio(samples[-1], samples[0])
+    return (
+        f"{learner}: told {told[-1]} in place of {told[0]}, the regret is {times} times that of the true bound, which "
+        f"{against(times, 1.0, '1')}."
+    )
+
+
+if __name__ == "__main__":
+    command_line(study, Setting(), QUICK, __doc__)
