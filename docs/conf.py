@@ -5,7 +5,6 @@ Nothing is fetched while a page is built or read: MathJax comes from a Python pa
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,7 +46,6 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 900  # the first page may have to compile every kernel on a busy machine
 nb_execution_in_temp = True  # a tutorial may write files
 nb_merge_streams = True
-os.environ.setdefault("MPLCONFIGDIR", str(Path(__file__).parent / "_build" / "matplotlib"))
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

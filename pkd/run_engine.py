@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunEngine"]
 
-PARALLEL_WORK = 2_000_000  # states times steps from which threads pay for their compilation
+PARALLEL_WORK = 10_000_000  # states times steps from which threads pay for their compilation
 
 
 class RunEngine(Compiled):

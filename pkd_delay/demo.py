@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 
 import pkd
-from pkd_delay.autoscaler import AutoscalerProblem, autoscaler
+from pkd_delay.autoscaler import autoscaler
 from pkd_delay.process import Delayed
-from pkd_delay.rivals import CountsPerState, ignoring_delay, learn_ignoring_delay
+from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
 
 __all__ = ["Showcase", "autoscaler_demo"]
 
@@ -42,7 +42,7 @@ class Showcase:
 
     title: str
     headers: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[str, ...]]
     notes: list[str]
     figure: Any  # of matplotlib
 
@@ -58,7 +58,7 @@ class Study:
     price: list[tuple[float, float]]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
 
 
-def autoscaler_demo(*, episodes: int = 300, seeds: int = 5, progress: bool = False) -> Showcase:
+def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False) -> Showcase:
     """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap."""
     delayed = autoscaler()
     jobs = _jobs(delayed, episodes)
@@ -71,10 +71,8 @@ def autoscaler_demo(*, episodes: int = 300, seeds: int = 5, progress: bool = Fal
             bar.update()
         bar.set_description("price of each tick")
         price = [_price(delayed.problem, delay, bar) for delay in range(LONGEST_DELAY + 1)]
-    blind = ignoring_delay(delayed, pkd.plan(delayed.base, delayed.base_law))
-    study = Study(
-        episodes, runs, runs[KNOWN, PRACTICAL][0].optimal_value, pkd.evaluate(delayed.known(), delayed.law(), blind), price
-    )
+    blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
+    study = Study(episodes, runs, runs[KNOWN, PRACTICAL][0].optimal_value, pkd.evaluate(delayed.known(), delayed.law(), blind), price)
     return Showcase(
         title=f"autoscaler: {delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks; {episodes:,} episodes, {seeds} seeds",
         headers=("agent", "constants", "return per episode", "regret", f"episodes to {GOAL:.0%}"),
@@ -101,42 +99,41 @@ def _jobs(delayed: Delayed, episodes: int) -> dict[Curve, Callable[[int], pkd.Ru
     }
 
 
-def _price(problem: AutoscalerProblem | Any, delay: int, bar: Any) -> tuple[float, float]:
+def _price(problem: Any, delay: int, bar: Any) -> tuple[float, float]:
     """The optimum under a constant delay, and what an agent that ignores it gets."""
     late = Delayed.constant(problem, delay)
     model, law = pkd.compile(late.known()), late.law()
-    blind = ignoring_delay(late, pkd.plan(late.base, late.base_law))
+    blind = IgnoringDelay(late, pkd.plan(late.base, late.base_law))
     values = pkd.plan(model, law).value, pkd.evaluate(model, law, blind)
     bar.update()
     return values
 
 
-def _rows(study: Study) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = [("optimum (law and delay law known)", "", round(study.optimum, 3), 0.0, 1)]
+def _rows(study: Study) -> list[tuple[str, ...]]:
+    rows = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
     for (agent, constants), runs in study.runs.items():
         regret = np.mean([run.regret[study.episodes - 1] for run in runs])
-        rows.append((agent, constants, round(study.optimum - regret / study.episodes, 3), round(float(regret), 1), _reached(runs)))
+        rows.append((agent, constants, f"{study.optimum - regret / study.episodes:.3f}", f"{regret:.1f}", _reached(runs)))
     loss = (study.optimum - study.ignoring) * study.episodes
-    rows.append(("ignores the delay, law known", "", round(study.ignoring, 3), round(loss, 1), "never"))
+    rows.append(("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never"))
     return rows
 
 
-def _reached(runs: list[pkd.Run]) -> Any:
+def _reached(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
     found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL) for run in runs))
     middle = found[len(found) // 2]
-    return int(middle) if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
+    return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
 
 
 def _notes(study: Study) -> list[str]:
-    current = study.price[0][0]
+    current, long = study.price[0][0], len(study.runs[KNOWN, THEORY][0].returns)
+    delay, ignorance = 1 - study.optimum / current, 1 - study.ignoring / current
     return [
-        f"Without delay the optimum is {current:.3f}. These delays cost {1 - study.optimum / current:.1%} of it; ignoring them costs "
-        f"{1 - study.ignoring / current:.1%}.",
-        f"The first {study.episodes:,} episodes count; episodes to {GOAL:.0%}: median over seeds. With theory constants and a known law the run "
-        f"has {len(study.runs[KNOWN, THEORY][0].returns):,} episodes.",
-        "Practical constants promise nothing; theory constants guarantee optimism and pay for it. The load does not care what is done, so "
-        "here even a learner without bonus explores enough.",
+        f"Without delay the optimum is {current:.3f}. These delays cost {delay:.1%} of it; ignoring them costs {ignorance:.1%}.",
+        f"Regret is that of the first {study.episodes:,} episodes; episodes to {GOAL:.0%} of the optimum: median over seeds.",
+        f"Theory constants guarantee optimism and pay for it: with a known delay law that run was continued to {long:,} episodes.",
+        "Practical constants promise nothing. The load does not care what is done, so here even a learner without bonus sees enough.",
     ]
 
 

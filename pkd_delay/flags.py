@@ -16,7 +16,7 @@ __all__ = ["configure", "transform"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
-    group = parser.add_argument_group("late observations", "show the states of the model late; a model that is delayed already gets this delay")
+    group = parser.add_argument_group("late observations", "show states late; a model that is delayed already gets this delay")
     which = group.add_mutually_exclusive_group()
     which.add_argument("--delay", type=_steps, metavar="D", help="every state comes D steps late")
     which.add_argument("--inter-arrival", type=_law, metavar="LAW", help="law of the change of the delay, such as -1:.2,0:.5,2:.3")
@@ -37,7 +37,7 @@ def transform(problem: Any, args: argparse.Namespace) -> Any:
     if isinstance(problem, Delayed):
         late = problem
     elif args.delay is None and args.inter_arrival is None:
-        raise ModelError("--max-delay, --delay-law and --instead need a delay; expected --delay D, or --inter-arrival LAW with --max-delay D")
+        raise ModelError("there is no delay to speak of; expected --delay D, or --inter-arrival LAW with --max-delay D")
     else:
         late = Delayed(problem, {0: 1.0}, 0)
     if args.delay is not None:

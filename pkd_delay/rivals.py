@@ -16,12 +16,13 @@ import numpy as np
 import pkd
 from pkd import Known, PartiallyKnownMDP
 from pkd_delay.process import DelayedProblem
+from pkd_delay.simulator import simulate
 
 if TYPE_CHECKING:
     from pkd.model import Branch, Law
     from pkd.optimism import Optimism
 
-__all__ = ["CountsPerState", "Own", "ignoring_delay", "learn_ignoring_delay"]
+__all__ = ["CountsPerState", "IgnoringDelay", "Own", "learn_ignoring_delay"]
 
 
 class Own(NamedTuple):
@@ -83,21 +84,30 @@ class CountsPerState(PartiallyKnownMDP):
         return self.shared.action_label(a)
 
 
-def ignoring_delay(delayed: DelayedProblem, plan: pkd.Plan) -> Callable[[int, Any, Any], Any]:
-    """The policy in the delayed world, (h, x, y) of `delayed.known()`, that follows a plan for the base as if what is shown were current.
+class IgnoringDelay:
+    """The policy in the delayed world that follows a plan for the base as if the last shown state were the current one.
 
     Where the base cannot be in the shown state at step h, the plan is asked for the step at which it was.
     """
-    model = delayed.known()
-    # Looked up once: the delayed world has many times the states of the base.
-    actions = {(h, *state): plan.action(h, *state) for h in range(1, model.horizon + 1) for state in plan.states(h)}
 
-    def act(h: int, x: Any, y: Any) -> Any:
-        base_x, base_y, queue, _ = model.read(x, y)
-        then = (h - len(queue or ()), base_x, base_y)
-        return actions.get((h, base_x, base_y), actions[then])
+    def __init__(self, delayed: DelayedProblem, plan: pkd.Plan) -> None:
+        self.delayed, self.model = delayed, delayed.known()
+        # Looked up once: the delayed world has many times the states of the base.
+        steps = range(1, self.model.horizon + 1)
+        self._actions = {(h, *state): plan.action(h, *state) for h in steps for state in plan.states(h)}
 
-    return act
+    def __call__(self, h: int, x: Any, y: Any) -> Any:
+        """The action in the state (x, y) of `delayed.known()`: what `pkd.evaluate` takes for a policy."""
+        base_x, base_y, queue, _ = self.model.read(x, y)
+        return self._act(h, base_x, base_y, queue or ())
+
+    def action(self, h: int, state: Any, queue: tuple[Any, ...] = (), waited: int = 0) -> Any:
+        """The action at step h, in the words of delayed problems: what `pkd_delay.simulate` takes for a policy."""
+        return self._act(h, *self.delayed.seen(state), queue)
+
+    def _act(self, h: int, x: Any, y: Any, queue: tuple[Any, ...]) -> Any:
+        now = (h, x, y)
+        return self._actions[now] if now in self._actions else self._actions[h - len(queue), x, y]
 
 
 def learn_ignoring_delay(
@@ -112,8 +122,8 @@ def learn_ignoring_delay(
     """A run of the optimistic algorithm that learns the base and ignores that its states come late.
 
     It counts what MVP-Delayed counts, plans for the base without delay, and lives in the delayed world, by whose optimum its regret is
-    measured; its upper values are those of its own plans. It plans before the episodes 1, 2, 3, 5, 9, ..., that is whenever their number has
-    doubled. `compiled`: the compiled `delayed.known()`, where it is there already.
+    measured; its upper values are those of its own plans. It plans before the episodes 1, 2, 3, 5, 9, ...: whenever the number of episodes
+    has doubled. `compiled`: the compiled `delayed.known()`, where it is there already.
     """
     rule, law = optimism or pkd.MVP(), delayed.law()
     world, base = compiled or pkd.compile(delayed.known()), pkd.compile(delayed.base)
@@ -123,14 +133,15 @@ def learn_ignoring_delay(
     optimal, began, done = pkd.plan(world, law).value, time.perf_counter(), 0
     while done < episodes:
         plan = pkd.optimistic_plan(base, counts, episodes=episodes, delta=delta, optimism=rule, seed=seed + done)
-        policy = ignoring_delay(delayed, plan)
+        policy = IgnoringDelay(delayed, plan)
         batch = slice(done, min(max(2 * done, 1), episodes))
         plans.append(done)
         upper[batch], value[batch] = plan.value, pkd.evaluate(world, law, policy)
         stream = int(np.random.SeedSequence([seed, done]).generate_state(1)[0])
-        for k, episode in enumerate(pkd.simulate(world, law, policy, batch.stop - done, stream), start=done):
-            returns[k] = sum(move.reward for move in episode)
-            for z, x_next in delayed.known().samples(episode):
+        for k, record in enumerate(simulate(delayed, policy.action, batch.stop - done, stream), start=done):
+            returns[k] = record.total
+            happened = pkd.Episode([move for part in (record.opening, *record.moves) for move in part])
+            for z, x_next in delayed.base.samples(happened):
                 row = counts.setdefault(z, {})
                 row[x_next] = row.get(x_next, 0.0) + 1.0
         done = batch.stop

@@ -6,8 +6,8 @@ inter-arrival times are shown at the end of an episode.
 
 Where theory and measurement differ: in the theorem the extra term is of the same order in K as the rest. In a run every step of an episode
 teaches one inter-arrival time, which counts for many arrivals at once, and every arrival has only two outcomes. With practical constants
-the extra cost is a burn-in. With the constants of the theory K is far too small for either learner, and the ratio says how much slower the
-bonus of the arrivals lets go, not how the bounds compare.
+the extra cost is a burn-in. The other constants are c1 = 1/3, a twentieth of the theory's, and c2 = c1^2, with the theory's logarithm:
+with the theory's own constants neither learner leaves its burn-in within the episodes that can be run here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import attrs
 
 import pkd
 from benchmarks.studies.measure import against, final_regrets, mean, ratio
-from benchmarks.studies.report import Report, command_line, curve, panels
+from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
 from pkd_delay import DelayedMDP
 from pkd_delay.problems import random_mdp
 
 STATES, ACTIONS, HORIZON, MAX_DELAY = 3, 2, 6, 3
-RULES = {"practical": pkd.MVP.practical(), "theory": pkd.MVP()}
+RULES = {"practical": pkd.MVP.practical(), "theory / 20": pkd.MVP(c1=1 / 3, c2=1 / 9)}
 LAWS = ("known", "unknown")
-HEADERS = ["constants", "W", "law", "features", "K", "seeds", "regret", "s.e.", "unknown / known", "its s.e.", "the same ratio of the bounds"]
+HEADERS = ["constants", "W", "law", "features", "K", "seeds", "regret", "s.e.", "unknown / known", "its s.e.", "ratio of the bounds"]
 
 
 @attrs.frozen
@@ -65,13 +65,15 @@ def study(setting: Setting) -> Report:
                 run = [setting.episodes, setting.seeds, m.value, m.error]
                 rows.append([name, longest, law, features, *run, times.value, times.error, theorem])
             lines.append(
-                f"{name} constants, W = {longest}: an unknown law costs {times} times the regret, which {against(times, 1.0, '1')}; the explicit "
-                f"bounds have a ratio of {theorem:.3g}."
+                f"{name} constants, W = {longest}: an unknown law costs {times} times the regret, which {against(times, 1.0, '1')}; "
+                f"the explicit bounds have a ratio of {theorem:.3g}."
             )
         for law, means in curves.items():
             curve(ax, setting.longest, means, f"law {law}")
-        ax.set(xscale="linear", title=rule.label, xlabel="W, the largest inter-arrival time", ylabel=f"regret after {setting.episodes} episodes")
-        ax.set_xticks(setting.longest)
+        ax.set(
+            ylim=(0, None), title=rule.label, xlabel="W, the largest inter-arrival time", ylabel=f"regret after {setting.episodes} episodes"
+        )
+        sizes_as_ticks(ax, setting.longest)
         ax.legend(fontsize="small")
     constants = {
         "problem": f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, 3, seed 0), Delta uniform on -1..W, D = {MAX_DELAY}",

@@ -1,14 +1,14 @@
 """The growth of regret with the number of features |Z| at fixed S A, and with S A at fixed |Z|: the bound has |Z| and no S A.
 
-The problems are boards: in state s action a pays a known reward and moves to a known state f(s, a, w), all drawn at random; only the law of
-w in {0, 1, 2} is unknown. It depends on the group of (s, a). In the first part the board has two laws and stays the same, while the learner
-is told less and less: each group is cut into equal parts, of which it does not know that they share a law. In the second part there are
-always four groups, and the board grows. Each seed draws its own board.
+The problems are boards: in state s action a pays a known reward and moves to a known state f(s, a, w), all drawn at random; only the law
+of w in {0, 1, 2} is unknown. It depends on the group of (s, a). In the first part the board has two laws and stays the same, while the
+learner is told less and less: each group is cut into equal parts, of which it does not know that they share a law. In the second part
+there are always four groups, and the board grows. Each seed draws its own board.
 
 Where theory and measurement differ: the leading term of the bound is sqrt(|Z| K), but on one board regret is mostly what it takes to see
 each feature often enough, the bound's second term, which is linear in |Z|. So the slope is expected between 1/2 and 1, and below that once
-|Z| is so large that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That S A does not matter holds
-up to a logarithm (|Y|) and up to the board itself: a larger board is a different problem with other gaps.
+|Z| is so large that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That S A does not matter
+holds up to a logarithm (|Y|) and up to the board itself: a larger board is a different problem with other gaps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 import pkd
 from benchmarks.studies.measure import against, mean, rising, slope
-from benchmarks.studies.report import Report, command_line, curve, panels
+from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
 
 HORIZON, ACTIONS, NOISES = 6, 2, 3
 LAWS_OF_FIRST, GROUPS_OF_SECOND = 2, 4
@@ -96,7 +96,9 @@ def study(setting: Setting) -> Report:
             curve(ax, sizes, means, f"{rule.label}, K = {episodes}: slope {found.value:.2f}")
             predicted, words = (0.5, "the 1/2 of the leading term") if part == PARTS[0] else (0.0, "0")
             lines.append(f"{part}, {name} constants, K = {episodes}: the slope is {found}, which {against(found, predicted, words)}.")
-        ax.set(title=part, xlabel=part.removesuffix(" grows"), ylabel="regret, mean of the seeds, bars of two s.e.")
+        ax.set(xscale="log", yscale="log", title=part)
+        sizes_as_ticks(ax, sizes)
+        ax.set(xlabel=part.removesuffix(" grows"), ylabel="regret, mean of the seeds, bars of two s.e.")
         ax.legend(fontsize="small")
     constants = {
         "boards": f"H = {HORIZON}, A = {ACTIONS}, {NOISES} noises",
@@ -106,12 +108,14 @@ def study(setting: Setting) -> Report:
         "delta": 0.05,
         "replan": "doubling",
     }
-    lines += [
-        "Slopes in |Z| above 1/2 belong to the term of the bound that is linear in |Z|: on one board with its gaps, regret is mostly the price "
-        "of seeing every feature often enough. Where the slope falls at the right end, K is too small to learn so many features.",
-        "A slope in S A other than 0 is not the price of counting more pairs, of which there are none: |Z| is the same. It is the "
-        "boards that differ, and for the constants of the theory log |Y| as well.",
-    ]
+    lines.append(
+        "Slopes in |Z| above 1/2 belong to the term of the bound that is linear in |Z|: on one board with its gaps, regret is mostly the "
+        "price of seeing every feature often enough. Where the slope falls at the right end, K is too small to learn so many features."
+    )
+    lines.append(
+        "A slope in S A other than 0 is not the price of learning more laws: |Z| is the same. It is the boards that differ, and for the "
+        "constants of the theory log |Y| as well."
+    )
     return Report("feature_sharing", "Regret against |Z| and against S A", constants, HEADERS, rows, lines, figure)
 
 

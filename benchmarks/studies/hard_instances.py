@@ -1,9 +1,9 @@
 """The growth of regret with D on the hard instances of Theorem 3, against an agent that counts per augmented state.
 
-The sizes meet the theorem's conditions: S = 52 gives a tree with 16 pairs (leaf, action), each with a code of D~ = D digits behind it, H = 32,
-A = 2, B = 2 D. Every seed draws an instance from the proof's prior (degree 2) with one better pair, and runs it. The scale of the codes is
-the proof's, eps = sqrt(D S A log D / (96 K)), or a multiple of it. MVP-Delayed counts per (s, a); the naive agent runs the same rule with
-the same constants on the same augmented MDP, but counts per (s, queue), so that A^D queues learn apart what is one law.
+The sizes meet the theorem's conditions: S = 52 gives a tree with 16 pairs (leaf, action), each with a code of D~ = D digits behind it, H =
+32, A = 2, B = 2 D. Every seed draws an instance from the proof's prior (degree 2) with one better pair, and runs it. The scale of the
+codes is the proof's, eps = sqrt(D S A log D / (96 K)), or a multiple of it. MVP-Delayed counts per (s, a); the naive agent runs the same
+rule with the same constants on the same augmented MDP, but counts per (s, queue), so that A^D queues learn apart what is one law.
 
 Where theory and measurement differ: at the proof's own scale nobody can tell the pairs apart, by design. Both agents then lose what
 choosing at random loses, and this grows with D because eps does: the shape of the lower bound, but no difference between agents. Only a
@@ -23,7 +23,7 @@ import numpy as np
 
 import pkd
 from benchmarks.studies.measure import Estimate, against, mean, ratio, slope
-from benchmarks.studies.report import Report, command_line, curve, panels
+from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
 from pkd_delay.hard import HardInstance, InstancePrior, lower_bound
 
 STATES, ACTIONS, HORIZON, DEGREE = 52, 2, 32, 2
@@ -96,9 +96,9 @@ def study(setting: Setting) -> Report:
             curve(ax, setting.delays[: len(samples)], [mean(sample) for sample in samples], agent)
         curve(ax, setting.delays, [mean(sample) for sample in nothing], "choosing at random", linestyle=":", color="0.6")
         times = "the proof's eps" if multiple == 1 else f"{multiple} times the proof's eps"
-        ax.set(title=times, xlabel="D", ylabel=f"regret after {setting.episodes} episodes, bars of two s.e.")
-        ax.set_xticks(setting.delays, [str(delay) for delay in setting.delays])
-        ax.set_xticks([], minor=True)
+        ax.set(xscale="log", yscale="log", title=times)
+        ax.set(xlabel="D", ylabel=f"regret after {setting.episodes} episodes, bars of two s.e.")
+        sizes_as_ticks(ax, setting.delays)
         ax.legend(fontsize="small")
         lines += conclusions(times, setting.delays, regrets, nothing)
     constants = {
@@ -110,8 +110,8 @@ def study(setting: Setting) -> Report:
     }
     below = min(row[HEADERS.index("regret")] / row[HEADERS.index("lower bound")] for row in rows)
     lines.append(
-        f"The formula of the lower bound is at least {below:.3g} times smaller than every mean regret here: its constant, 1/4608, is what the "
-        "proof can show, and the theorem starts at a D~ of some millions."
+        f"The formula of the lower bound is at least {below:.3g} times smaller than every mean regret here: its constant, 1/4608, is what "
+        "the proof can show, and the theorem starts at a D~ of some millions."
     )
     return Report("hard_instances", "Regret against D on hard instances", constants, HEADERS, rows, lines, figure)
 
@@ -152,8 +152,8 @@ def conclusions(times: str, delays: Sequence[int], regrets: dict[str, list[Any]]
         lost = slope(here, nothing[: len(samples)]) if len(samples) > 1 else grown
         share = ratio(samples[-1], nothing[len(samples) - 1])
         lines.append(
-            f"{times}, {agent}: from D = {here[0]} to {here[-1]} regret grows like D^{grown.value:.2f} (s.e. {grown.error:.1g}), choosing at "
-            f"random like D^{lost.value:.2f}; at D = {here[-1]} its share of that regret is {share}, which {against(share, 1.0, '1')}."
+            f"{times}, {agent}: from D = {here[0]} to {here[-1]} regret grows like D^{grown.value:.2f} (s.e. {grown.error:.1g}), choosing "
+            f"at random like D^{lost.value:.2f}; at D = {here[-1]} its share of that regret is {share}, which {against(share, 1.0, '1')}."
         )
     both = len(regrets["naive"])
     if both:

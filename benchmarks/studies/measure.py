@@ -43,25 +43,26 @@ def ratio(above: Floats, below: Floats) -> Estimate:
 
 
 def slope(x: Sequence[float], samples: Sequence[Floats]) -> Estimate:
-    """The least-squares slope of log mean(sample) on log x, with its jackknife error; the j-th numbers of all samples are left out together.
+    """The least-squares slope of log mean(sample) on log x, with its jackknife error: the j-th numbers of all samples are left out at once.
 
-    So the error is right whether two points share their seeds or have seeds of their own. samples: (points, seeds).
+    So the error is right whether two points share their seeds or have seeds of their own. Where a mean is zero there is no slope: nan.
+    samples: (points, seeds).
     """
     table = np.array(samples)
     distance = np.log(x) - np.mean(np.log(x))
     weights = distance / (distance @ distance)
     seeds = table.shape[1]
     if seeds < 2:
-        return Estimate(float(weights @ np.log(table.mean(axis=1))), float("nan"))
+        return Estimate(float(weights @ _log(table.mean(axis=1))), float("nan"))
     without = (table.sum(axis=1, keepdims=True) - table) / (seeds - 1)
-    left_out = weights @ np.log(without)
+    left_out = weights @ _log(without)
     error = np.sqrt((seeds - 1) / seeds * np.sum((left_out - left_out.mean()) ** 2))
-    return Estimate(float(weights @ np.log(table.mean(axis=1))), float(error))
+    return Estimate(float(weights @ _log(table.mean(axis=1))), float(error))
 
 
 def against(found: Estimate, predicted: float, name: str) -> str:
     """Whether an estimate is two standard errors away from a prediction, in words."""
-    if abs(found.value - predicted) <= 2 * found.error:
+    if not abs(found.value - predicted) > 2 * found.error:  # also where the error is nan
         return f"cannot be told from {name}"
     return f"is {'above' if found.value > predicted else 'below'} {name}"
 
@@ -69,7 +70,11 @@ def against(found: Estimate, predicted: float, name: str) -> str:
 def rising(x: Sequence[float], samples: Sequence[Floats]) -> list[float]:
     """The slope between each point and the one before it; nothing can be said of the first, which is nan."""
     means = np.array([np.mean(sample) for sample in samples])
-    return [float("nan"), *(np.diff(np.log(means)) / np.diff(np.log(x))).tolist()]
+    return [float("nan"), *(np.diff(_log(means)) / np.diff(np.log(x))).tolist()]
+
+
+def _log(values: Floats) -> Floats:
+    return np.log(np.where(values > 0, values, np.nan))
 
 
 def _error_of_mean(sample: Floats) -> float:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import pkd
 from pkd.cli.output import save_figure, table, write_csv
 
-__all__ = ["Report", "command_line", "curve", "panels", "publish"]
+__all__ = ["Report", "command_line", "curve", "panels", "publish", "sizes_as_ticks"]
 
 Setting = TypeVar("Setting")
 WIDTH = 150  # characters of a line under a figure
@@ -86,10 +86,15 @@ def panels(count: int) -> tuple[Figure, list[Any]]:
 
 
 def curve(ax: Any, x: Sequence[float], estimates: Sequence[Any], label: str, **style: Any) -> None:
-    """Estimates with a bar of two standard errors on logarithmic axes."""
+    """Estimates with a bar of two standard errors."""
     values, errors = zip(*((e.value, e.error) for e in estimates), strict=True)
     ax.errorbar(x, values, yerr=[2 * error for error in errors], label=label, **{"marker": "o", "markersize": 4, "capsize": 2} | style)
-    ax.set(xscale="log", yscale="log")
+
+
+def sizes_as_ticks(ax: Any, sizes: Sequence[int]) -> None:
+    """Marks the sizes that were run on the x-axis, and no others."""
+    ax.set_xticks(sizes, [str(size) for size in sizes])
+    ax.set_xticks([], minor=True)
 
 
 def _short(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Runs every study, each in a process of its own as a user would start it, and says how long each took.
 
-    python benchmarks/studies/run_all.py --quick
+python benchmarks/studies/run_all.py --quick
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _draw(args: argparse.Namespace, title: str, width: float, curves: Curves) ->
     from pkd import bounds
 
     figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = bounds.plot(curves, [10**e for e in range(0, 13)], width, figure.subplots())
+    axes = bounds.plot(curves, [10**e for e in range(13)], width, figure.subplots())
     axes.axvline(args.episodes, color="0.8", linewidth=1)
     axes.set_title(title)
     axes.legend(fontsize="small", frameon=False)

@@ -75,7 +75,7 @@ def _row(runs: list[pkd.Run]) -> tuple[Any, ...]:
         regret,
         min(regrets),
         max(regrets),
-        int(reached) if reached < float("inf") else "never",
+        int(reached) if reached < float("inf") else f"> {len(runs[0].returns)}",
         sum(run.violations for run in runs),
         round(sum(run.seconds for run in runs) / count, 3),
     )

@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     import pkd
 
     values = []
-    for args.delay in range(args.up_to + 1):
+    for delay in range(args.up_to + 1):
+        args.delay = delay
         found = find_model(args)
         values.append(pkd.plan(found.model, found.with_law()).value)
     rows = [(d, v, values[max(d - 1, 0)] - v, values[0] - v) for d, v in enumerate(values)]

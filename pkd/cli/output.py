@@ -21,7 +21,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     cells = [[number(value) for value in row] for row in rows]
     rows = [list(headers), *cells]
     widths = [max(len(row[i]) for row in rows) for i in range(len(headers))]
-    right = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(headers))]
+    right = [_is_numeric([row[i] for row in cells]) for i in range(len(headers))]
     lines = ("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -49,9 +49,15 @@ def save_figure(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
+def _is_numeric(column: Sequence[str]) -> bool:
+    """Whether a column holds numbers; "> 200" and "1,000" are numbers, nothing and "never" stand beside them."""
+    numbers = [cell.removeprefix("> ").replace(",", "").rstrip("%") for cell in column if cell not in ("", "never")]
+    return bool(numbers) and all(map(_is_number, numbers))
+
+
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.rstrip("%"))
+        float(cell)
     except ValueError:
         return False
     return True

@@ -88,24 +88,28 @@ def stretch_of(v, x, base, stride, count):
     return gathered
 
 
-@jit()
-def expectation(g, b, row, v, base, stride, count, e):
-    """e[i] = sum_j p_j V[x_j, base + stride i]."""
-    lo, hi = g.row_ptr[row], b.end[row]
-    p0, v0 = b.q[lo], stretch_of(v, b.x[lo], base, stride, count)
+@jit(inline="always")
+def expectation(g, b, row, v, base, stride, count, constant, out):
+    """out[i] = constant + sum_j p_j V[x_j, base + stride i]."""
+    j, hi = g.row_ptr[row], b.end[row]
     for i in range(count):
-        e[i] = p0 * v0[i]
-    j = lo + 1
-    while j + 2 <= hi:
-        p0, p1 = b.q[j], b.q[j + 1]
-        v0, v1 = stretch_of(v, b.x[j], base, stride, count), stretch_of(v, b.x[j + 1], base, stride, count)
-        for i in range(count):
-            e[i] += p0 * v0[i] + p1 * v1[i]
-        j += 2
-    if j < hi:
+        out[i] = constant
+    while j < hi:
+        # Rows are taken four at a time, so that `out` is read and written once for them.
         p0, v0 = b.q[j], stretch_of(v, b.x[j], base, stride, count)
-        for i in range(count):
-            e[i] += p0 * v0[i]
+        p1, v1 = (b.q[j + 1], stretch_of(v, b.x[j + 1], base, stride, count)) if j + 1 < hi else (0.0, v0)
+        p2, v2 = (b.q[j + 2], stretch_of(v, b.x[j + 2], base, stride, count)) if j + 2 < hi else (0.0, v0)
+        p3, v3 = (b.q[j + 3], stretch_of(v, b.x[j + 3], base, stride, count)) if j + 3 < hi else (0.0, v0)
+        if j + 1 == hi:
+            for i in range(count):
+                out[i] += p0 * v0[i]
+        elif j + 2 == hi:
+            for i in range(count):
+                out[i] += p0 * v0[i] + p1 * v1[i]
+        else:
+            for i in range(count):
+                out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i])
+        j += 4
 
 
 @jit()
@@ -171,8 +175,10 @@ def optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, h
 def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, high):
     """q[i] = sum over the branches of arm a of P_Y min(ceiling, r + e); `stretch` > 0: all arms of a bundle at once."""
     outer = b.reward[g.arm_reward[a], x]
-    for i in range(count):
-        q[i] = outer
+    only = g.arm_branch[a + 1] - g.arm_branch[a] == 1
+    if not only:
+        for i in range(count):
+            q[i] = outer
     for k in range(g.arm_branch[a], g.arm_branch[a + 1]):
         p = g.p[g.branch_p[k], x]
         if p == 0.0:
@@ -180,19 +186,58 @@ def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, hig
         row, inner = g.law[g.branch_law[k], x], b.reward[g.branch_reward[k], x]
         stride = 1 if stretch > 0 else g.branch_stride[k]
         base = g.branch_target[k] + (offset * stretch if stretch > 0 else offset * stride)
-        first = g.row_ptr[row]
-        if row >= g.n_unknown and g.row_ptr[row + 1] - first == 1:
-            v0 = stretch_of(v, g.row_x[first], base, stride, count)
-            for i in range(count):
-                q[i] += p * (inner + v0[i])
+        if row >= g.n_unknown and g.row_ptr[row + 1] - g.row_ptr[row] == 1:
+            v0 = stretch_of(v, g.row_x[g.row_ptr[row]], base, stride, count)
+            if only:
+                for i in range(count):
+                    q[i] = outer + (inner + v0[i])
+            else:
+                for i in range(count):
+                    q[i] += p * (inner + v0[i])
         elif row >= g.n_unknown or b.form == NO_BONUS:
-            expectation(g, b, row, v, base, stride, count, e)
-            for i in range(count):
-                q[i] += p * (inner + e[i])
+            if only:
+                expectation(g, b, row, v, base, stride, count, outer + inner, q)
+            else:
+                expectation(g, b, row, v, base, stride, count, inner, e)
+                for i in range(count):
+                    q[i] += p * e[i]
         else:
             optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, high)
-            for i in range(count):
-                q[i] += p * min(b.ceiling, inner + e[i])
+            if only:
+                for i in range(count):
+                    q[i] = outer + min(b.ceiling, inner + e[i])
+            else:
+                for i in range(count):
+                    q[i] += p * min(b.ceiling, inner + e[i])
+
+
+@jit()
+def best_of_bundles(q, bundle, row, choice):
+    """row[i] = max_a q[i bundle + a] and choice[i] = the first a that attains it. Returns how many choices changed.
+
+    Without branches: which arm is best is hard to foresee. Four arms, the usual case, are a small tournament.
+    """
+    changed = 0
+    if bundle == 4:
+        for i in range(row.shape[0]):
+            q0, q1, q2, q3 = q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]
+            left, right = q1 if q1 > q0 else q0, q3 if q3 > q2 else q2
+            which_left, which_right = 1 if q1 > q0 else 0, 3 if q3 > q2 else 2
+            row[i] = right if right > left else left
+            which = which_right if right > left else which_left
+            changed += choice[i] != which
+            choice[i] = which
+        return changed
+    for i in range(row.shape[0]):
+        top, which = q[i * bundle], 0
+        for a in range(1, bundle):
+            value = q[i * bundle + a]
+            which = a if value > top else which
+            top = value if value > top else top
+        row[i] = top
+        changed += choice[i] != which
+        choice[i] = which
+    return changed
 
 
 @jit()
@@ -223,30 +268,19 @@ def tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow):
                 if follow:
                     for i in range(count):
                         row[i] = q[i * bundle + choice[i]]
-                    continue
-                for i in range(count):
-                    top = q[i * bundle]
-                    which = 0
-                    for a in range(1, bundle):
-                        if q[i * bundle + a] > top:
-                            top = q[i * bundle + a]
-                            which = a
-                    row[i] = top
-                    if choice[i] != which:
-                        choice[i] = which
-                        changed += 1
+                else:
+                    changed += best_of_bundles(q, bundle, row, choice)
                 continue
             for a in range(g.run_arm[run + 1] - arms):
                 add_arm(g, b, arms + a, x, offset, 0, count, v, lo_v, hi_v, q, e, s, low, high)
                 for i in range(count):
-                    if (choice[i] == a) if follow else (a == 0 or q[i] > best[i]):
-                        best[i] = q[i]
-                        arg[i] = a
+                    better = choice[i] == a if follow else a == 0 or q[i] > best[i]
+                    best[i] = q[i] if better else best[i]
+                    arg[i] = a if better else arg[i]
             for i in range(count):
                 row[i] = best[i]
-                if not follow and choice[i] != arg[i]:
-                    choice[i] = arg[i]
-                    changed += 1
+                changed += choice[i] != arg[i]
+                choice[i] = arg[i]
     return changed
 
 
