@@ -58,7 +58,7 @@ def plain_docstring(app: Any, what: str, name: str, item: Any, options: Any, lin
     for line in lines:
         indented = line.startswith("    ")
         if indented and not inside and not "".join(written[-1:]).strip():
-            written += ["::", ""]
+            written += [".. code-block:: text", ""]
         inside = indented or (inside and not line.strip())
         example = line.startswith((">>>", "..."))
         written.append(line if indented or example else line.replace("|", r"\|").replace("*", r"\*").replace("`", "``"))

@@ -32,7 +32,6 @@ class FlatProgram(Compiled):
         self.graph = graph
         self.program, self.pairs = assemble(graph)
         self._room = self.layers(2), self.settlement(), *self._scratch()
-        self._values: tuple[Any, np.ndarray, np.ndarray] | None = None
         self._check_declared()
 
     def __repr__(self) -> str:
@@ -121,26 +120,14 @@ class FlatProgram(Compiled):
         return self.actions[node][policy[h - 1, node]]
 
     def values_at(self, belief: flat.Estimate, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
-        node, t = self._node(h, x, y), h - 1
-        v, settled = self._all_values(belief, policy)
-        if self.graph.layers.kind[node] != DECIDE:
-            return {None: float(v[t, node])}
-        last = t == self.horizon - 1
-        arms = (self.graph.last_arms if last else self.graph.layers.arms)[node]
-        policy, source, q = policy.copy(), settled if last else v[t + 1], dict[Any, float]()
-        block, target = flat.LAST if last else flat.STEP, np.zeros(self.n_states)
-        for i, arm in enumerate(arms):  # the value of the policy that takes this arm here
-            policy[t, node] = i
-            flat.one_block(self.program, belief, block, t, source, target, *self._scratch(), policy, True)
-            q[arm.action] = float(target[node])
+        """Q of an action is the value of taking it here and following the plan elsewhere."""
+        node, t, q = self._node(h, x, y), h - 1, dict[Any, float]()
+        policy, v = policy.copy(), self.layers(self.horizon)
+        for arm, action in enumerate(self.actions[node] if self.graph.layers.kind[node] == DECIDE else (None,)):
+            policy[t, node] = arm
+            flat.sweep(self.program, belief, v, self.settlement(), *self._scratch(), policy, True)
+            q[action] = float(v[t, node])
         return q
-
-    def _all_values(self, belief: flat.Estimate, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._values is None or self._values[0] is not belief:
-            v, settled = self.layers(self.horizon), self.settlement()
-            flat.sweep(self.program, belief, v, settled, *self._scratch(), policy.copy(), False)
-            self._values = belief, v, settled
-        return self._values[1:]
 
     def _node(self, h: int, x: Any, y: Any) -> int:
         if not 1 <= h <= self.horizon:

@@ -110,7 +110,7 @@ def _price(problem: Any, delay: int, bar: Any) -> tuple[float, float]:
 
 
 def _rows(study: Study) -> list[tuple[str, ...]]:
-    rows = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
+    rows: list[tuple[str, ...]] = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
     for (agent, constants), runs in study.runs.items():
         regret = np.mean([run.regret[study.episodes - 1] for run in runs])
         rows.append((agent, constants, f"{study.optimum - regret / study.episodes:.3f}", f"{regret:.1f}", _reached(runs)))

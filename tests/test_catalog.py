@@ -183,3 +183,26 @@ def test_an_option_is_read_as_what_it_looks_like(word: str, value: Any) -> None:
 def test_an_option_without_a_key_is_refused(word: str) -> None:
     with pytest.raises(ModelError, match=r": expected key=value, such as lead_time=2$"):
         parse_options([word])
+
+
+def test_a_transform_makes_another_problem_of_what_was_found(bakery_module: str) -> None:
+    dearer = TabularMDP([[[1.0]]], [[9.0]], 2)
+    assert reward_of(find(f"{bakery_module}:bakery", transform=lambda problem: dearer)) == 9.0
+
+
+def test_a_transform_gets_a_pair_as_a_problem(bakery_module: str) -> None:
+    seen: list[catalog.Problem] = []
+    find(f"{bakery_module}:pair", transform=lambda problem: seen.append(problem) or problem)  # type: ignore[func-returns-value]
+    assert reward_of(catalog.Found("", seen[0].model(), seen[0].law())) == 3.0
+
+
+def test_a_model_alone_stays_without_a_law_when_it_is_transformed(bakery_module: str) -> None:
+    found = find(f"{bakery_module}:alone", transform=lambda problem: TabularMDP([[[1.0]]], [[9.0]], 2))
+    assert (reward_of(found), found.law) == (9.0, None)
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_is_installed_in_a_group_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("double", "operator:neg", "pkd.things"), EntryPoint("absolute", "operator:abs", "pkd.things")]
+    monkeypatch.setattr(catalog, "entry_points", lambda group: points if group == "pkd.things" else [])
+    assert {name: thing(-2) for name, thing in catalog.installed("pkd.things").items()} == {"absolute": 2, "double": 2}

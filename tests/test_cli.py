@@ -6,9 +6,11 @@ import csv
 import json
 import subprocess
 import sys
+from math import e, log, sqrt
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import pkd
@@ -54,7 +56,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     printed = capsys.readouterr().out
-    assert all(command in printed for command in ("demo", "plan", "learn", "check"))
+    assert all(command in printed for command in ("demo", "plan", "learn", "compare", "latency", "bound", "check"))
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,11 +188,140 @@ def test_check_prints_every_finding_and_exits_with_1(climb: str, capsys: pytest.
     assert captured.out.startswith("broken_for_tests:Broken: ")
 
 
-def test_demo_learns_compares_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--episodes", "40", "--seeds", "2", "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "demo.png").read_bytes()[:4] == PNG
-    printed = capsys.readouterr().out
-    assert all(label in printed for label in ("MVP, theory constants", "MVP, practical constants", "Greedy (no bonus)"))
+@pytest.mark.parametrize(("delay", "value"), [(0, 10.0), (1, 9.1), (2, 8.46), (3, 8.012)])
+def test_a_named_model_can_be_delayed(delay: int, value: float, capsys: pytest.CaptureFixture[str]) -> None:
+    """Closed form of the two-state chain: sum over t < 10 of (1 + .8^min(t, d)) / 2."""
+    assert main(["plan", "two_state_chain", "--delay", str(delay), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(value, abs=1e-12)
+
+
+def test_an_inter_arrival_law_may_start_with_a_minus(capsys: pytest.CaptureFixture[str]) -> None:
+    """The worked example of the clip at 0: uniform transitions, Delta = -1 or 1, H = 3 and D = 2 give 2.5."""
+    words = ["two_state_chain", "--option", "stay=0.5", "--horizon", "3", "--inter-arrival", "-1:.5,1:.5", "--max-delay", "2"]
+    assert main(["plan", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(2.5, abs=1e-12)
+
+
+def test_a_file_and_a_gymnasium_id_can_be_delayed(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where every move is sure, late states cost nothing."""
+    main(["plan", climb, "--delay", "2", "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(4.0)
+    main(["plan", "FrozenLake-v1", "--option", "is_slippery=False", "--horizon", "6", "--delay", "2", "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(1.0)
+
+
+def test_a_delay_takes_the_place_of_the_one_a_model_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """The autoscaler comes with delays of up to 3 ticks; without any its optimum is that of its base."""
+    from pkd_delay.autoscaler import autoscaler
+
+    base = autoscaler(horizon=4).problem
+    main(["plan", "autoscaler", "--horizon", "4", "--delay", "0", "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(pkd.plan(base.model(), base.law()).value, abs=1e-12)
+
+
+@pytest.mark.parametrize(("law", "features"), [("known", 4), ("unknown", 4 + 4 * 2)])
+def test_an_unknown_delay_law_has_features_of_its_own(law: str, features: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """D = W = 1: for each of 4 pairs (s, a) the arrivals with an empty queue and right after a state was shown; the rest is forced."""
+    words = ["two_state_chain", "--inter-arrival", "-1:.5,1:.5", "--max-delay", "1", "--delay-law", law]
+    assert main(["check", *words]) == 0
+    lines = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert ["unknown features z", str(features)] in lines
+
+
+def test_learning_takes_an_unknown_delay_law(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["two_state_chain", "--delay", "1", "--delay-law", "unknown", "--episodes", "20", "--optimism", "greedy"]
+    assert main(["learn", *words]) == 0
+    assert " 9.1 " in capsys.readouterr().out
+
+
+def test_latency_gives_the_price_of_each_tick(climb: str) -> None:
+    assert main(["latency", "two_state_chain", "--csv", "price.csv", "--plot", "price.png"]) == 0
+    rows = rows_of("price.csv")
+    assert [float(row["optimal value"]) for row in rows] == pytest.approx([10, 9.1, 8.46, 8.012, 7.7048])
+    assert [float(row["price of this tick"]) for row in rows] == pytest.approx([0, 0.9, 0.64, 0.448, 0.3072])
+    assert Path("price.png").read_bytes()[:4] == PNG
+
+
+def test_compare_puts_rules_side_by_side(climb: str) -> None:
+    words = ["compare", climb, "--rules", "mvp,greedy", "--episodes", "1", "--seeds", "2", "--csv", "rules.csv", "--plot", "rules.png"]
+    assert main(words) == 0
+    rows = rows_of("rules.csv")
+    assert [row["rule"] for row in rows] == ["MVP, theory constants", "Greedy (no bonus)"]
+    assert (rows[0]["return per episode"], rows[0]["lowest"], rows[0]["highest"]) == ("3.0", "1.0", "1.0")  # as for `learn` above
+    assert rows[0]["episodes to 95%"] == "> 1"
+    assert Path("rules.png").read_bytes()[:4] == PNG
+
+
+SIZES = ["--states", "100", "--actions", "2", "--horizon", "100", "--max-delay", "10", "--branching", "40", "--episodes", "1e6"]
+
+
+def test_bound_prints_the_theorems_from_sizes(climb: str) -> None:
+    """H^(3/2) D^(5/2) sqrt(S A K) for the previous bound; the published value of the lower bound, its constant corrected."""
+    assert main(["bound", *SIZES, "--csv", "bounds.csv", "--plot", "bounds.png"]) == 0
+    regret = {row["bound"]: float(row["regret"]) for row in rows_of("bounds.csv")}
+    assert regret["Theorem 3 (lower bound)"] == pytest.approx(65.276832, abs=1e-6)
+    assert regret["previous bound (Chen et al. 2023), rate"] == pytest.approx(100**1.5 * 10**2.5 * (100 * 2 * 1e6) ** 0.5)
+    assert Path("bounds.png").read_bytes()[:4] == PNG
+
+
+def test_bound_says_from_where_on_it_says_something(climb: str) -> None:
+    """The previous rate is below H K from K = H D^5 S A on: sqrt(K) must exceed H^(1/2) D^(5/2) sqrt(S A)."""
+    main(["bound", *SIZES, "--csv", "bounds.csv"])
+    start = {row["bound"]: row["below H K from"] for row in rows_of("bounds.csv")}
+    assert float(start["previous bound (Chen et al. 2023), rate"]) == pytest.approx(100 * 10**5 * 100 * 2, rel=1e-8)
+
+
+def test_bound_counts_the_features_of_a_model(climb: str) -> None:
+    """The general theorem by its formula. Any state may follow for all a learner knows, so returns lie between 0 and 0 + 2 + 2 + 2."""
+    assert main(["bound", climb, "--episodes", "100", "--csv", "bounds.csv"]) == 0
+    (row,) = rows_of("bounds.csv")
+    ell1, ell2 = log(32 * 4**2 * 6 * 100 / 0.05), log(32 * 4 * 3 * 6 * 100 / 0.05)  # H = 4, |Y| = 1, |Z| = 6, B = 3, K = 100
+    assert float(row["leading term"]) == pytest.approx(56 * 6 * sqrt(100 * log(e * 400) * 6 * ell1))
+    assert float(row["lower order"]) == pytest.approx(2640 * 6 * log(e * 400) * 18 * ell2)
+
+
+@attrs.frozen
+class Shown:
+    title: str = "a title"
+    headers: tuple[str, ...] = ("agent", "regret")
+    rows: tuple[tuple[Any, ...], ...] = (("clever", 1.5),)
+    notes: tuple[str, ...] = ("a note",)
+
+    @property
+    def figure(self) -> Any:
+        from matplotlib.figure import Figure
+
+        return Figure()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the one registered demonstration is asked for."""
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr("pkd.cli.demo.installed", lambda group: {"toy": lambda **given: calls.append(given) or Shown()})
+    return calls
+
+
+def test_demo_shows_what_an_installed_package_offers(
+    asked: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--out", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().out.splitlines()[:4] == ["a title", "agent   regret", "clever     1.5", "a note"]
+    assert (tmp_path / "new" / "demo.png").read_bytes()[:4] == PNG
+    assert rows_of(str(tmp_path / "new" / "demo.csv")) == [{"agent": "clever", "regret": "1.5"}]
+
+
+def test_demo_passes_on_only_what_was_typed(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    main(["demo", "toy", "--seeds", "3", "--out", str(tmp_path)])
+    main(["demo", "--out", str(tmp_path)])
+    assert asked == [{"progress": False, "seeds": 3}, {"progress": False}]
+
+
+def test_demo_without_any_package_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("pkd.cli.demo.installed", lambda group: {})
+    assert main(["demo"]) == 2
+    expected = "pkd: error: no installed package has a demonstration; expected one in the entry-point group pkd.demos\n"
+    assert capsys.readouterr().err == expected
 
 
 BAD_INPUT = [
@@ -218,6 +349,21 @@ BAD_INPUT = [
     (["learn", "--config", "bad.toml"], "pkd: error: bad.toml: expected a TOML file: "),
     (["learn", "climb.npz", "--config", "unknown.toml"], "pkd: error: unrecognized arguments: --epochs=3"),
     (["learn", "climb.npz", "--config", "table.toml"], "pkd: error: table.toml: [learn]: the only table is [options]"),
+    (["demo", "nothing"], "pkd: error: no demonstration is called 'nothing'; expected one of autoscaler"),
+    (["compare", "climb.npz", "--rules", "mvp,hope"], "pkd compare: error: argument --rules: expected rules of mvp, mvp-max, "),
+    (["bound", "--states", "5"], "pkd: error: the sizes --actions, --horizon, --max-delay are missing; expected --states, "),
+    (["bound", "climb.npz", "--states", "5"], "pkd: error: --states: climb.npz has its own sizes; expected a model or sizes, not both"),
+    (["latency", "climb.npz", "--delay", "2"], "pkd: error: pkd latency goes through all constant delays itself; expected --up-to D"),
+    (["plan", "climb.npz", "--delay", "-1"], "pkd plan: error: argument --delay: expected a number of steps, found '-1'"),
+    (["plan", "climb.npz", "--delay", "1", "--max-delay", "2"], "pkd: error: --delay D is constant and has no --max-delay"),
+    (["plan", "climb.npz", "--inter-arrival", "0:1"], "pkd: error: --inter-arrival needs --max-delay D, the largest delay"),
+    (
+        ["plan", "climb.npz", "--inter-arrival", "0.5"],
+        "pkd plan: error: argument --inter-arrival: expected CHANGE:PROBABILITY,..., such as -1:.2,0:.5,2:.3, found '0.5'",
+    ),
+    (["plan", "climb.npz", "--inter-arrival", "0:.4,0:.6"], "pkd plan: error: argument --inter-arrival: the change 0 occurs twice"),
+    (["plan", "climb.npz", "--inter-arrival", "0:.5", "--max-delay", "1"], "pkd: error: inter_arrival sums to 0.5, not 1"),
+    (["plan", "climb.npz", "--delay-law", "unknown"], "pkd: error: there is no delay to speak of; expected --delay D, or "),
     (["fly"], "pkd: error: argument COMMAND: invalid choice: 'fly'"),
     (["plan", "broken_for_tests:Crashing"], "pkd: error: broken_for_tests:Crashing is a model without a law"),
     (["check", "broken_for_tests:Nothing"], "pkd: error: broken_for_tests:Nothing cannot be imported: "),

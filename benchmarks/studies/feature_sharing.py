@@ -35,7 +35,7 @@ class Setting:
     features: Sequence[int] = (2, 4, 8, 16, 32, 64)
     boards: Sequence[int] = (4, 8, 16, 32, 64, 128)  # S of the second part
     episodes: Mapping[str, int] = attrs.field(factory=lambda: {"practical": 20_000, "theory": 100_000})
-    seeds: int = 40
+    seeds: int = 30
 
 
 QUICK = Setting(states=16, features=(2, 8, 32), boards=(4, 16, 64), episodes={"practical": 5_000, "theory": 50_000}, seeds=5)

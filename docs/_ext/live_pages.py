@@ -1,7 +1,7 @@
 """Directives whose text comes from the code itself, so that a page cannot fall behind it.
 
 `command-help` is the help of `pkd` and of each of its commands, `check-catalogue` every check of `pkd.check_model` with what its docstring
-says, `model-list` the registered models, and `paper-map` one part of docs/map.toml as a table.
+says, `model-list` the registered models, and `paper-map` one part of docs/map.toml.
 """
 
 from __future__ import annotations
@@ -72,23 +72,17 @@ class PaperMap(Live):
 
     def written(self) -> str:
         self.env.note_dependency(str(MAP))
-        lines = ["| in the paper | what it says | code | tests |", "|---|---|---|---|"]
-        for item in tomllib.loads(MAP.read_text(encoding="utf-8"))["item"]:
-            if item["part"] == self.options["part"]:
-                lines.append(f"| {_named(item)} | {item['says']} | {_code(item)} | {_listed(item.get('tests', []))} |")
-        return "\n".join(lines)
+        items = tomllib.loads(MAP.read_text(encoding="utf-8"))["item"]
+        return "\n\n".join(_entry(item) for item in items if item["part"] == self.options["part"])
 
 
-def _named(item: dict[str, Any]) -> str:
-    return f"**{item['name']}** `{item['label']}`" if "label" in item else f"**{item['name']}**"
-
-
-def _code(item: dict[str, Any]) -> str:
-    return " ".join(part for part in (_listed(item.get("code", [])), item.get("why", "")) if part)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+def _entry(item: dict[str, Any]) -> str:
+    """One item as an entry of a definition list; names that the reference knows become links."""
+    label = f" `{item['label']}`" if "label" in item else ""
+    code = "Code: " + ", ".join(f"{{py:obj}}`{name}`" for name in item["code"]) + "." if "code" in item else ""
+    tests = "Tests: " + ", ".join(f"`{name.removeprefix('tests/')}`" for name in item["tests"]) + "." if "tests" in item else ""
+    said = item["says"][0].upper() + item["says"][1:] + "."
+    return "\n".join([f"{item['name']}{label}", *(f": {line}\n" for line in (said, item.get("why", ""), code, tests) if line)])
 
 
 def setup(app: Any) -> dict[str, bool]:

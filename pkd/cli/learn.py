@@ -1,7 +1,7 @@
 """Learns online, episode after episode, against the true law, and measures regret against the exact optimum.
 
   pkd learn inventory --episodes 1e5 --optimism practical --seeds 5 --plot regret.png
-  pkd learn FrozenLake-v1 --inter-arrival -1:.2,0:.5,2:.3 --max-delay 4 --delay-law unknown
+  pkd learn two_state_chain --inter-arrival -1:.2,0:.5,2:.3 --max-delay 4 --delay-law unknown
   pkd learn --config experiment.toml
 
 Rules of optimism: mvp (the paper's constants, with its guarantee), mvp-max (its monotone form), practical (small constants, no guarantee),
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,14 @@ def rule(name: str) -> Any:
     """The rule of optimism with this name."""
     import pkd
 
-    makers = (pkd.MVP, lambda: pkd.MVP(monotone=True), pkd.MVP.practical, pkd.Hoeffding, pkd.Greedy, pkd.PosteriorSampling)
+    makers: tuple[Callable[[], Any], ...] = (
+        pkd.MVP,
+        lambda: pkd.MVP(monotone=True),
+        pkd.MVP.practical,
+        pkd.Hoeffding,
+        pkd.Greedy,
+        pkd.PosteriorSampling,
+    )
     return dict(zip(RULES, makers, strict=True))[name]()
 
 

@@ -73,137 +73,111 @@ class Estimate(NamedTuple):
     width: np.ndarray  # (layers, groups)
 
 
-@jit(inline="always")
-def pair_values(g, b, t, lo, hi, v, e, room):
-    """e = pV for every pair of the groups lo..hi - 1, or min(cap, pV + bonus) for unknown rows of an optimistic estimate.
-
-    room: (3, largest group): the mean, the variance and the shift of each pair.
-    """
-    layer = t if b.cap.shape[0] > 1 else 0
-    mean, square, shift = room[0], room[1], room[2]
-    for group in range(lo, hi):
-        if g.group_first[group] > t:
-            break
-        if g.group_last[group] < t:
-            continue
-        first, pairs = g.group_pair[group], g.group_pair[group + 1] - g.group_pair[group]
-        at, size, matrix = g.group_ptr[group], g.group_ptr[group + 1] - g.group_ptr[group], g.group_matrix[group]
-        if b.form == NO_BONUS or g.pair_row[first] >= g.n_unknown:
-            if size == 1:
-                for i in range(pairs):
-                    e[first + i] = v[g.group_node[at]]
-                continue
-            for i in range(pairs):
-                mean[i] = 0.0
-            for j in range(size):
-                v_j = v[g.group_node[at + j]]
-                row = b.packed[matrix + j * pairs : matrix + (j + 1) * pairs]
-                for i in range(pairs):
-                    mean[i] += row[i] * v_j
-            for i in range(pairs):
-                e[first + i] = mean[i]
-            continue
-        cap, width = b.cap[layer, group], b.width[layer, group]
-        open_pairs = 0
-        for i in range(pairs):
-            row_i = g.pair_row[first + i]
-            n, ell = b.n[row_i], b.ell[first + i]
-            scale = b.c1 * ell / np.sqrt(n) if b.form == HOEFFDING else b.c2 * ell / n
-            # A bonus as large as the width reaches from the lowest value to the cap: then there is no need to look at the law.
-            e[first + i] = np.inf if n <= b.free or scale >= 1.0 else scale * width
-            open_pairs += 0 if np.isinf(e[first + i]) else 1
-            mean[i] = 0.0
-            square[i] = 0.0
-            shift[i] = v[g.group_node[at + b.seen[row_i]]]  # one point of the support: E[V^2] - m^2 would lose digits
-        if open_pairs > 0:
-            for j in range(size):
-                v_j = v[g.group_node[at + j]]
-                row = b.packed[matrix + j * pairs : matrix + (j + 1) * pairs]
-                for i in range(pairs):
-                    d = v_j - shift[i]
-                    w = row[i] * d
-                    mean[i] += w
-                    square[i] += w * d
-        for i in range(pairs):
-            bonus = e[first + i]
-            if b.form != HOEFFDING:
-                spread = b.c1 * np.sqrt(max(square[i] - mean[i] * mean[i], 0.0) * b.ell[first + i] / b.n[g.pair_row[first + i]])
-                bonus = max(spread, bonus) if b.form == MAX else spread + bonus
-            e[first + i] = min(cap, shift[i] + mean[i] + bonus) if np.isfinite(bonus) else cap
-
-
-@jit(inline="always")
-def backup(g, b, block, t, source, target, e, room, policy, follow):
-    """One block: the values of its pairs, then of its slots. Returns whether the policy changed.
-
-    Q = sum_y' P_Y(y') min(ceiling, r + e(z, y')); a known z is exempt from the ceiling.
-    """
-    pair_values(g, b, t, g.blocks[block, 2], g.blocks[block, 3], source, e, room)
-    slot_first, slot_last, slot_node, arm_ptr, arm_reward = g.slot_first, g.slot_last, g.slot_node, g.arm_ptr, g.arm_reward
-    arm_mean, means, branch_ptr, branch_p, branch_pair, pair_row = g.arm_mean, b.mean, g.branch_ptr, g.branch_p, g.branch_pair, g.pair_row
-    ceiling = np.inf if b.form == NO_BONUS else b.ceiling
-    n_unknown = g.n_unknown
-    changed = False
-    for slot in range(g.blocks[block, 0], g.blocks[block, 1]):
-        if slot_first[slot] > t:
-            break
-        if slot_last[slot] < t:
-            continue
-        node = slot_node[slot]
-        lo, hi = arm_ptr[slot], arm_ptr[slot + 1]
-        if follow and block < CHANCES:
-            lo += policy[t, node]
-            hi = lo + 1
-        best = 0.0
-        which = 0
-        for a in range(lo, hi):
-            r = arm_reward[a]
-            if arm_mean[a] >= 0:
-                r += means[arm_mean[a]]
-            q = 0.0
-            for k in range(branch_ptr[a], branch_ptr[a + 1]):
-                i = branch_pair[k]
-                value = r + e[i]
-                if value > ceiling and pair_row[i] < n_unknown:
-                    value = ceiling
-                q += branch_p[k] * value
-            if a == lo or q > best:
-                best = q
-                which = a - lo
-        target[node] = best
-        if block < CHANCES and not follow and policy[t, node] != which:
-            policy[t, node] = which
-            changed = True
-    return changed
-
-
 @jit()
 def sweep(g, b, v, settled, e, room, policy, follow):
     """V_h for h = H..1 into v[(h - 1) % len(v)]; returns V_1 of the start and whether the policy changed.
 
-    v: (2 or H, nodes), END nodes filled in; settled: (settlement nodes,), stopping nodes filled in.
+        e(z, y') = min(cap, pV(., y') + bonus),   Q = sum_y' P_Y(y') min(ceiling, r + e),   V = max_a Q
+
+    A known z gets e = pV and is exempt from the ceiling. v: (2 or H, nodes), END nodes filled in; settled: (settlement nodes,), stopping
+    nodes filled in; e: (pairs,); room: (3, largest group). It is one function because it is compiled and called as one: passing all
+    arrays to parts of it for each block would cost more than the arithmetic.
     """
-    for block in range(g.settlement, g.blocks.shape[0]):
-        backup(g, b, block, g.horizon, settled, settled, e, room, policy, follow)
+    blocks, settlement, horizon, n_unknown = g.blocks, g.settlement, g.horizon, g.n_unknown
+    group_first, group_last, group_pair, group_ptr = g.group_first, g.group_last, g.group_pair, g.group_ptr
+    group_node, group_matrix, pair_row, packed, seen = g.group_node, g.group_matrix, g.pair_row, b.packed, b.seen
+    counts, ells, caps, widths, form, c1, c2, free = b.n, b.ell, b.cap, b.width, b.form, b.c1, b.c2, b.free
+    slot_first, slot_last, slot_node, arm_ptr, arm_reward = g.slot_first, g.slot_last, g.slot_node, g.arm_ptr, g.arm_reward
+    arm_mean, means, branch_ptr, branch_p, branch_pair = g.arm_mean, b.mean, g.branch_ptr, g.branch_p, g.branch_pair
+    mean, square, shift = room[0], room[1], room[2]
+    ceiling = np.inf if form == NO_BONUS else b.ceiling
     changed = False
-    for t in range(g.horizon - 1, -1, -1):
-        v_t = v[t % v.shape[0]]
-        if t == g.horizon - 1:
-            changed |= backup(g, b, LAST, t, settled, v_t, e, room, policy, follow)
-        else:
-            changed |= backup(g, b, STEP, t, v[(t + 1) % v.shape[0]], v_t, e, room, policy, follow)
-        for block in range(CHANCES, g.settlement):
-            backup(g, b, block, t, v_t, v_t, e, room, policy, follow)
+    for t in range(horizon, -1, -1):
+        layer = t if caps.shape[0] > 1 else 0
+        for block in range(blocks.shape[0]):
+            if (block >= settlement) != (t == horizon) or (block == STEP and t == horizon - 1) or (block == LAST and t < horizon - 1):
+                continue
+            target = settled if t == horizon else v[t % v.shape[0]]
+            source = target if block >= CHANCES else settled if block == LAST else v[(t + 1) % v.shape[0]]
+            for group in range(blocks[block, 2], blocks[block, 3]):
+                if group_first[group] > t:
+                    break
+                if group_last[group] < t:
+                    continue
+                first, pairs = group_pair[group], group_pair[group + 1] - group_pair[group]
+                at, size, matrix = group_ptr[group], group_ptr[group + 1] - group_ptr[group], group_matrix[group]
+                if form == NO_BONUS or pair_row[first] >= n_unknown:
+                    if size == 1:
+                        for i in range(pairs):
+                            e[first + i] = source[group_node[at]]
+                        continue
+                    for i in range(pairs):
+                        mean[i] = 0.0
+                    for j in range(size):
+                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        for i in range(pairs):
+                            mean[i] += row[i] * v_j
+                    for i in range(pairs):
+                        e[first + i] = mean[i]
+                    continue
+                cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
+                for i in range(pairs):
+                    z = pair_row[first + i]
+                    scale = c1 * ells[first + i] / np.sqrt(counts[z]) if form == HOEFFDING else c2 * ells[first + i] / counts[z]
+                    # A bonus as large as the width reaches from the lowest value to the cap: then there is no need to look at the law.
+                    capped = counts[z] <= free or scale >= 1.0
+                    e[first + i] = np.inf if capped else scale * width
+                    open_pairs += 0 if capped else 1
+                    mean[i] = 0.0
+                    square[i] = 0.0
+                    shift[i] = source[group_node[at + seen[z]]]  # one point of the support: E[V^2] - m^2 would lose digits
+                if open_pairs > 0:
+                    for j in range(size):
+                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        for i in range(pairs):
+                            d = v_j - shift[i]
+                            w = row[i] * d
+                            mean[i] += w
+                            square[i] += w * d
+                for i in range(pairs):
+                    bonus = e[first + i]
+                    if form != HOEFFDING:
+                        variance = max(square[i] - mean[i] * mean[i], 0.0)
+                        spread = c1 * np.sqrt(variance * ells[first + i] / counts[pair_row[first + i]])
+                        bonus = max(spread, bonus) if form == MAX else spread + bonus
+                    e[first + i] = min(cap, shift[i] + mean[i] + bonus) if np.isfinite(bonus) else cap
+            for slot in range(blocks[block, 0], blocks[block, 1]):
+                if slot_first[slot] > t:
+                    break
+                if slot_last[slot] < t:
+                    continue
+                node, lo, hi = slot_node[slot], arm_ptr[slot], arm_ptr[slot + 1]
+                if follow and block < CHANCES:
+                    lo += policy[t, node]
+                    hi = lo + 1
+                best = 0.0
+                which = 0
+                for a in range(lo, hi):
+                    r = arm_reward[a]
+                    if arm_mean[a] >= 0:
+                        r += means[arm_mean[a]]
+                    q = 0.0
+                    for k in range(branch_ptr[a], branch_ptr[a + 1]):
+                        value = r + e[branch_pair[k]]
+                        if value > ceiling and pair_row[branch_pair[k]] < n_unknown:
+                            value = ceiling
+                        q += branch_p[k] * value
+                    if a == lo or q > best:
+                        best = q
+                        which = a - lo
+                target[node] = best
+                if block < CHANCES and not follow and policy[t, node] != which:
+                    policy[t, node] = which
+                    changed = True
     value = 0.0
     for i in range(g.start_node.shape[0]):
         value += g.start_p[i] * v[0, g.start_node[i]]
     return value, changed
-
-
-@jit()
-def one_block(g, b, block, t, source, target, e, room, policy, follow):
-    """`backup` on its own, for a question about single states."""
-    return backup(g, b, block, t, source, target, e, room, policy, follow)
 
 
 @jit()
@@ -403,26 +377,25 @@ def set_marks(tally):
 
 
 @jit()
-def replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, room, policy):
-    """A new plan from the tally. state: (3,): whether a plan is due, the plan's upper value, the true value of its policy."""
-    estimate(g.row_ptr, g.n_unknown, b, tally, prior, rng, reward_bonus)
-    pack(g, b)
-    state[1], changed = sweep(g, b, v, settled, e, room, policy, False)
-    if changed or np.isnan(state[2]):
-        state[2], _ = sweep(g, truth, v, settled, e, room, policy, True)
-    set_marks(tally)
-    state[0] = 0.0
-
-
-@jit()
 def learn(
     g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, room, policy, path, upper, value, returns, planned
 ):
-    """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode."""
+    """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode.
+
+    state: (3,): whether a plan is due, the plan's upper value, the true value of its policy; carried from call to call.
+    """
     for k in range(upper.shape[0]):
         planned[k] = every or state[0] != 0.0
+        changed = False
         if planned[k]:
-            replan(g, b, truth, tally, prior, reward_bonus, rng, state, v, settled, e, room, policy)
+            estimate(g.row_ptr, g.n_unknown, b, tally, prior, rng, reward_bonus)
+            pack(g, b)
+            for exact in range(2):  # one call in the text, so that the sweep is compiled once
+                if exact == 1 and not changed and not np.isnan(state[2]):
+                    break
+                state[1 + exact], changed = sweep(g, truth if exact == 1 else b, v, settled, e, room, policy, exact == 1)
+            set_marks(tally)
+            state[0] = 0.0
         upper[k], value[k] = state[1], state[2]
         returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
         if due:

@@ -88,7 +88,7 @@ def stretch_of(v, x, base, stride, count):
     return gathered
 
 
-@jit(inline="always")
+@jit()
 def expectation(g, b, row, v, base, stride, count, constant, out):
     """out[i] = constant + sum_j p_j V[x_j, base + stride i]."""
     j, hi = g.row_ptr[row], b.end[row]
@@ -195,10 +195,8 @@ def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, hig
                 for i in range(count):
                     q[i] += p * (inner + v0[i])
         elif row >= g.n_unknown or b.form == NO_BONUS:
-            if only:
-                expectation(g, b, row, v, base, stride, count, outer + inner, q)
-            else:
-                expectation(g, b, row, v, base, stride, count, inner, e)
+            expectation(g, b, row, v, base, stride, count, outer + inner if only else inner, q if only else e)
+            if not only:
                 for i in range(count):
                     q[i] += p * e[i]
         else:
@@ -212,29 +210,29 @@ def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, hig
 
 
 @jit()
-def best_of_bundles(q, bundle, row, choice):
-    """row[i] = max_a q[i bundle + a] and choice[i] = the first a that attains it. Returns how many choices changed.
+def best_of_bundles(q, bundle, best, choice):
+    """best[i] = max_a q[i bundle + a] and choice[i] = the first a that attains it. Returns how many choices changed.
 
     Without branches: which arm is best is hard to foresee. Four arms, the usual case, are a small tournament.
     """
     changed = 0
     if bundle == 4:
-        for i in range(row.shape[0]):
+        for i in range(best.shape[0]):
             q0, q1, q2, q3 = q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]
             left, right = q1 if q1 > q0 else q0, q3 if q3 > q2 else q2
             which_left, which_right = 1 if q1 > q0 else 0, 3 if q3 > q2 else 2
-            row[i] = right if right > left else left
+            best[i] = right if right > left else left
             which = which_right if right > left else which_left
             changed += choice[i] != which
             choice[i] = which
         return changed
-    for i in range(row.shape[0]):
+    for i in range(best.shape[0]):
         top, which = q[i * bundle], 0
         for a in range(1, bundle):
             value = q[i * bundle + a]
             which = a if value > top else which
             top = value if value > top else top
-        row[i] = top
+        best[i] = top
         changed += choice[i] != which
         choice[i] = which
     return changed
@@ -257,30 +255,28 @@ def tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow):
         for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
             x = g.set_x[m]
             row = out[x][y : y + count]
-            if not g.run_decides[run]:
-                add_arm(g, b, arms, x, offset, 0, count, v, lo_v, hi_v, q, e, s, low, high)
-                for i in range(count):
-                    row[i] = q[i]
-                continue
-            choice = policy[t, x][y : y + count]
-            if bundle > 0:
-                add_arm(g, b, arms, x, offset, bundle, count * bundle, v, lo_v, hi_v, q, e, s, low, high)
-                if follow:
+            choice = policy[t, x][y : y + count] if g.run_decides[run] else policy[0, 0][:0]
+            for a in range(1 if bundle > 0 else g.run_arm[run + 1] - arms):
+                add_arm(g, b, arms + a, x, offset, bundle, count * max(bundle, 1), v, lo_v, hi_v, q, e, s, low, high)
+                if not g.run_decides[run]:
                     for i in range(count):
-                        row[i] = q[i * bundle + choice[i]]
+                        best[i] = q[i]
+                elif bundle == 0:
+                    for i in range(count):
+                        better = choice[i] == a if follow else a == 0 or q[i] > best[i]
+                        best[i] = q[i] if better else best[i]
+                        arg[i] = a if better else arg[i]
+                elif follow:
+                    for i in range(count):
+                        best[i] = q[i * bundle + choice[i]]
                 else:
-                    changed += best_of_bundles(q, bundle, row, choice)
-                continue
-            for a in range(g.run_arm[run + 1] - arms):
-                add_arm(g, b, arms + a, x, offset, 0, count, v, lo_v, hi_v, q, e, s, low, high)
-                for i in range(count):
-                    better = choice[i] == a if follow else a == 0 or q[i] > best[i]
-                    best[i] = q[i] if better else best[i]
-                    arg[i] = a if better else arg[i]
+                    changed += best_of_bundles(q, bundle, best, choice)
             for i in range(count):
                 row[i] = best[i]
-                changed += choice[i] != arg[i]
-                choice[i] = arg[i]
+            if bundle == 0 and g.run_decides[run]:
+                for i in range(count):
+                    changed += choice[i] != arg[i]
+                    choice[i] = arg[i]
     return changed
 
 

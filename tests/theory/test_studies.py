@@ -20,8 +20,8 @@ TINY = {
     hard_instances: hard_instances.Setting(delays=(2, 3), naive_up_to=2, multiples=(1, 8), episodes=150, seeds=2),
     feature_sharing: feature_sharing.Setting(states=4, features=(2, 8), boards=(4, 8), episodes={"practical": 300, "theory": 300}, seeds=2),
     optimism_failures: optimism_failures.Setting(scales=(1.0, 0.01), deltas=(0.5, 0.05), episodes=40, seeds=3),
-    delay_law: delay_law.Setting(longest=(1, 2), episodes=40, seeds=2),
-    crude_max_delay: crude_max_delay.Setting(told=(2, 3), known_episodes=2_000, unknown_episodes=30, seeds=2),
+    delay_law: delay_law.Setting(longest=(1, 2), episodes={"practical": 100, "theory": 100}, seeds=2),
+    crude_max_delay: crude_max_delay.Setting(told=(2, 3), episodes=2_000, seeds=2),
 }
 
 
