@@ -106,10 +106,12 @@ class OptimisticLearner:
             raise ModelError(findings[:20])
 
     def _over(self, state: Any, taken: int) -> bool:
-        """Whether an episode may stop there."""
+        """Whether an episode may stop there; None: before its first move, where a model starts at an END."""
+        model = self.compiled.model
         if state is None:
-            return False
-        actions = self.compiled.model.actions(*state)
+            start = model.start()
+            return any(model.actions(x, y) is END for x, y in (start if isinstance(start, dict) else [start]))
+        actions = model.actions(*state)
         return actions is END or (actions is not CHANCE and taken == self.compiled.horizon)
 
     def _starts(self, move: Transition) -> bool:

@@ -234,6 +234,8 @@ IMPOSSIBLE = {
     "a path that does not connect": [LEGAL, pkd.Transition(0, "choice", "risky", 1, "choice")],
     "another start": [pkd.Transition(0, "choice", "risky", 1, "choice"), LEGAL],
     "a move after the end": [LEGAL, LEGAL, LEGAL],
+    "a stop before the end": [LEGAL],
+    "no move at all": [],
 }
 
 
