@@ -1,0 +1,71 @@
+"""A run that was stopped goes on where it was, with the same result to the bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pkd
+from pkd import learning
+from pkd_delay import DelayedMDP
+
+
+class Stopped(Exception):
+    """What the tests end a run with."""
+
+
+def problem() -> DelayedMDP:
+    rng = np.random.default_rng(2)
+    mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 2)), rng.random((3, 2)), 5)
+    return DelayedMDP(mdp, {0: 0.5, 1: 0.5}, 2)
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, saves: int) -> None:
+    """Ends the run right after so many checkpoints, as a kill would."""
+    save, left = learning.Trial.save, [saves]
+
+    def counting(self: Any, path: Path) -> None:
+        save(self, path)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Stopped
+
+    monkeypatch.setattr(learning.Trial, "save", counting)
+
+
+@pytest.mark.parametrize("delay_law", ["known", "unknown"])
+@pytest.mark.parametrize("replan", ["every", "doubling"])
+@pytest.mark.parametrize("optimism", [pkd.MVP.practical(), pkd.PosteriorSampling()], ids=["practical", "posterior"])
+def test_a_stopped_run_ends_as_if_it_had_never_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimism: Any, replan: Any, delay_law: str
+) -> None:
+    delayed = problem()
+    model = delayed.known() if delay_law == "known" else delayed.unknown()
+    options: dict[str, Any] = {"optimism": optimism, "replan": replan, "seed": 7}
+    whole = pkd.learn(model, delayed.law(), 300, **options)
+    monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        with pytest.raises(Stopped):
+            pkd.learn(model, delayed.law(), 300, checkpoint=tmp_path / "run.npz", **options)
+    again = pkd.learn(model, delayed.law(), 300, checkpoint=tmp_path / "run.npz", **options)
+    for name in ("upper_values", "policy_values", "returns", "plans"):
+        assert np.array_equal(getattr(again, name), getattr(whole, name)), name
+    assert again.counts == whole.counts
+
+
+def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    delayed = problem()
+    pkd.learn(delayed.known(), delayed.law(), 50, seed=1, checkpoint=tmp_path / "run.npz")
+    with pytest.raises(pkd.ModelError, match="is the checkpoint of another run"):
+        pkd.learn(delayed.known(), delayed.law(), 50, seed=2, checkpoint=tmp_path / "run.npz")
+
+
+def test_a_damaged_checkpoint_gets_one_clear_error(tmp_path: Path) -> None:
+    delayed = problem()
+    (tmp_path / "run.npz").write_bytes(b"not a checkpoint")
+    with pytest.raises(pkd.ModelError, match="is not a file that pkd wrote"):
+        pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz")
