@@ -86,6 +86,8 @@ class Trial:
         self.seconds = 0.0
 
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
+        if self.recorder is None and self.simulator is None:
+            self.compiled.learn_chunk(self, slice(0, 0))  # compiles the kernels, which is not part of the time of a run
         episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
         while self.done < episodes:
             began = time.perf_counter()

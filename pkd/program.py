@@ -35,11 +35,11 @@ def assemble(graph: Graph) -> tuple[Program, list[Pair]]:
 
 def chance_levels(side: Side, method: str) -> list[list[int]]:
     """The CHANCE nodes by level: level i leads only to lower levels, to decisions and to ends."""
-    import networkx as nx
-
     chances = [node for node, kind in enumerate(side.kind) if kind == CHANCE_STATE and node in side.arms]
     if not chances:
         return []
+    import networkx as nx  # 0.1 s, which a model without CHANCE states need not pay
+
     graph: Any = nx.DiGraph()
     graph.add_nodes_from(chances)
     for node in chances:

@@ -61,10 +61,12 @@ class Study:
 def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False) -> Showcase:
     """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap."""
     delayed = autoscaler()
-    jobs = _jobs(delayed, episodes)
-    runs: dict[Curve, list[pkd.Run]] = {curve: [] for curve in jobs}
-    steps = [(curve, seed) for curve in jobs for seed in range(seeds)]
-    with _bar(len(steps) + LONGEST_DELAY + 1, progress) as bar:
+    with _bar(progress) as bar:
+        bar.set_description("compiling, or reading what was compiled before")
+        jobs = _jobs(delayed, episodes)
+        steps = [(curve, seed) for curve in jobs for seed in range(seeds)]
+        runs: dict[Curve, list[pkd.Run]] = {curve: [] for curve in jobs}
+        bar.reset(len(steps) + LONGEST_DELAY + 1)
         for curve, seed in steps:
             bar.set_description(f"{curve[0]}, {curve[1]}")
             runs[curve].append(jobs[curve](seed))
@@ -73,8 +75,9 @@ def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = Fal
         price = [_price(delayed.problem, delay, bar) for delay in range(LONGEST_DELAY + 1)]
     blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
     study = Study(episodes, runs, runs[KNOWN, PRACTICAL][0].optimal_value, pkd.evaluate(delayed.known(), delayed.law(), blind), price)
+    world = f"{delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks"
     return Showcase(
-        title=f"autoscaler: {delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks; {episodes:,} episodes, {seeds} seeds",
+        title=f"autoscaler: {world}; {episodes:,} episodes, {seeds} seed{'s' if seeds > 1 else ''}",
         headers=("agent", "constants", "return per episode", "regret", f"episodes to {GOAL:.0%}"),
         rows=_rows(study),
         notes=_notes(study),
@@ -85,6 +88,7 @@ def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = Fal
 def _jobs(delayed: Delayed, episodes: int) -> dict[Curve, Callable[[int], pkd.Run]]:
     """For each agent what makes its run from a seed. Models are compiled once."""
     law, known, unknown = delayed.law(), pkd.compile(delayed.known()), pkd.compile(delayed.unknown())
+    pkd.learn(known, law, 1)  # compiles the kernels
     per_state = CountsPerState(delayed.known())
     own, own_law = pkd.compile(per_state), per_state.law(law)
     small, theory = pkd.MVP.practical(), pkd.MVP()
@@ -184,7 +188,7 @@ def _draw_price(ax: Any, study: Study) -> None:
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 
 
-def _bar(total: int, wanted: bool) -> Any:
+def _bar(wanted: bool) -> Any:
     from tqdm import tqdm
 
-    return tqdm(total=total, disable=not wanted, leave=False)
+    return tqdm(total=1, disable=not wanted, leave=False)

@@ -234,6 +234,31 @@ def test_learning_takes_an_unknown_delay_law(capsys: pytest.CaptureFixture[str])
     assert " 9.1 " in capsys.readouterr().out
 
 
+UNEVEN = """
+import pkd
+
+class Uneven(pkd.NoiseMDP):
+    horizon = 2
+    def initial(self): return 0
+    def choices(self, s): return [0, 1] if s == 0 else [0]
+    def noise(self, s, a): return "coin"
+    def outcomes(self, z): return [0]
+    def land(self, s, a, w): return float(a), a
+
+def uneven():
+    return Uneven(), {"coin": {0: 1.0}}
+"""
+
+
+def test_what_is_done_instead_of_an_action_that_is_not_on_offer_must_be_said(climb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Action 1 pays 1 and takes the offer away, so one of two steps can pay."""
+    Path("uneven_for_tests.py").write_text(UNEVEN)
+    assert main(["plan", "uneven_for_tests:uneven", "--delay", "1", "--json"]) == 2
+    assert "all decision states must offer the same actions" in capsys.readouterr().err
+    assert main(["plan", "uneven_for_tests:uneven", "--delay", "1", "--instead", "first", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(1.0)
+
+
 def test_latency_gives_the_price_of_each_tick(climb: str) -> None:
     assert main(["latency", "two_state_chain", "--csv", "price.csv", "--plot", "price.png"]) == 0
     rows = rows_of("price.csv")

@@ -20,7 +20,7 @@ import numpy as np
 
 import pkd
 from benchmarks.studies.measure import against, final_regrets, mean, ratio
-from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
+from benchmarks.studies.report import Report, command_line, curve, from_zero, panels, sizes_as_ticks
 from pkd_delay import KnownDelay, UnknownDelay
 from pkd_delay.law import DelayLaw
 from pkd_delay.problems import random_mdp
@@ -79,7 +79,8 @@ def study(setting: Setting) -> Report:
             waits = told if unknown else ACTUAL
             rows.append([learner, RULE.label, told, waits, setting.episodes, setting.seeds, m.value, m.error, times.value, times.error])
         curve(ax, setting.told, [mean(sample) for sample in samples], RULE.label)
-        ax.set(ylim=(0, None), title=learner)
+        from_zero(ax)
+        ax.set(title=learner)
         sizes_as_ticks(ax, setting.told)
         ax.set(xlabel=f"D told to the learner (no delay exceeds {ACTUAL})", ylabel=f"regret after {setting.episodes} episodes")
         ax.legend(fontsize="small")

@@ -19,7 +19,7 @@ import attrs
 
 import pkd
 from benchmarks.studies.measure import against, final_regrets, mean, ratio
-from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
+from benchmarks.studies.report import Report, command_line, curve, from_zero, panels, sizes_as_ticks
 from pkd_delay import DelayedMDP
 from pkd_delay.problems import random_mdp
 
@@ -71,7 +71,8 @@ def study(setting: Setting) -> Report:
             )
         for law, means in curves.items():
             curve(ax, setting.longest, means, f"law {law}")
-        ax.set(ylim=(0, None), title=rule.label, xlabel="W, the largest inter-arrival time", ylabel=f"regret after {episodes} episodes")
+        from_zero(ax)
+        ax.set(title=rule.label, xlabel="W, the largest inter-arrival time", ylabel=f"regret after {episodes} episodes")
         sizes_as_ticks(ax, setting.longest)
         ax.legend(fontsize="small")
     constants = {

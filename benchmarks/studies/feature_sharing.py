@@ -6,8 +6,8 @@ learner is told less and less: each group is cut into equal parts, of which it d
 there are always four groups, and the board grows. Each seed draws its own board.
 
 Where theory and measurement differ: the leading term of the bound is sqrt(|Z| K), but on one board regret is mostly what it takes to see
-each feature often enough, the bound's second term, which is linear in |Z|. So the slope is expected between 1/2 and 1, and below that once
-|Z| is so large that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That S A does not matter
+each feature often enough, the bound's second term, which is linear in |Z|. So the slope is expected near 1 rather than 1/2, and smaller
+once |Z| is so large that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That S A does not matter
 holds up to a logarithm (|Y|) and up to the board itself: a larger board is a different problem with other gaps.
 """
 

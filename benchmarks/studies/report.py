@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import pkd
 from pkd.cli.output import save_figure, table, write_csv
 
-__all__ = ["Report", "command_line", "curve", "panels", "publish", "sizes_as_ticks"]
+__all__ = ["Report", "command_line", "curve", "from_zero", "panels", "publish", "sizes_as_ticks"]
 
 Setting = TypeVar("Setting")
 WIDTH = 150  # characters of a line under a figure
@@ -89,6 +89,11 @@ def curve(ax: Any, x: Sequence[float], estimates: Sequence[Any], label: str, **s
     """Estimates with a bar of two standard errors."""
     values, errors = zip(*((e.value, e.error) for e in estimates), strict=True)
     ax.errorbar(x, values, yerr=[2 * error for error in errors], label=label, **{"marker": "o", "markersize": 4, "capsize": 2} | style)
+
+
+def from_zero(ax: Any) -> None:
+    """Starts the y-axis at zero and leaves room above the data."""
+    ax.set_ylim(0, 1.15 * ax.dataLim.y1)
 
 
 def sizes_as_ticks(ax: Any, sizes: Sequence[int]) -> None:
