@@ -9,7 +9,7 @@ from pkd.model import PartiallyKnownMDP
 
 __all__ = ["compile"]
 
-LARGE_STATES = 20_000  # from here on runs are looked for
+LARGE_STATES = 500_000  # from here on runs are looked for, which takes as long as exploring
 LONG_RUNS = 8  # columns per run that make the run engine worth while
 
 
