@@ -124,7 +124,7 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
         return _called(word, _load(word, lambda: _import(word)), options, horizon)
     close = difflib.get_close_matches(word, registered, n=1)
     raise ModelError(
-        f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else ''} "
+        f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else '.'} "
         f"Expected a name ({', '.join(registered) or 'none is registered'}), module:object, an .npz file, or a Gymnasium id"
     )
 
