@@ -13,7 +13,7 @@ from pkd import learning
 from pkd_delay import DelayedMDP
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """What the tests end a run with."""
 
 
@@ -31,7 +31,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, saves: int) -> None:
         save(self, path)
         left[0] -= 1
         if left[0] == 0:
-            raise Stopped
+            raise StoppedError
 
     monkeypatch.setattr(learning.Trial, "save", counting)
 
@@ -49,7 +49,7 @@ def test_a_stopped_run_ends_as_if_it_had_never_stopped(
     monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         stop_after(patch, 3)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             pkd.learn(model, delayed.law(), 300, checkpoint=tmp_path / "run.npz", **options)
     again = pkd.learn(model, delayed.law(), 300, checkpoint=tmp_path / "run.npz", **options)
     for name in ("upper_values", "policy_values", "returns", "plans"):
