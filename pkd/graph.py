@@ -103,6 +103,7 @@ class _Explorer:
         self.known_index: dict[Known, int] = {}
         self.reward_index: dict[Any, int] = {}
         self.successors: dict[int, list[int]] = {}
+        self.landed: dict[tuple[bool, tuple[Any, ...], int], list[int]] = {}
 
     def run(self) -> Graph:
         graph, layers = self.graph, self.graph.layers
@@ -206,7 +207,7 @@ class _Explorer:
                 merged[key] = merged.get(key, 0.0) + float(p)
         if abs(math.fsum(merged.values()) - 1) > PROBABILITY_SLACK:
             raise ModelError(f"the moves from x={x!r}, y={y!r} by {action!r} sum to {math.fsum(merged.values())!r}, not 1")
-        targets = [self.node(side, x_next, self.graph.ys[i]) for row, i in merged for x_next in self.graph.row_states(row)]
+        targets = [node for row, i in merged for node in self.landings(side, row, i)]
         reward = self.model.reward(x, y, action)
         mean = -1
         if isinstance(reward, UnknownReward):
@@ -215,6 +216,14 @@ class _Explorer:
         if not math.isfinite(reward):
             raise ModelError(f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number")
         return Arm(action, float(reward), mean, tuple((p, row, i) for (row, i), p in merged.items()), targets)
+
+    def landings(self, side: Side, row: int, y: int) -> list[int]:
+        """The nodes that a row leads to with the y' of index y; rows with the same outcomes share them."""
+        states = self.graph.row_states(row)
+        key = (side is self.graph.settled, states, y)
+        if key not in self.landed:
+            self.landed[key] = [self.node(side, x_next, self.graph.ys[y]) for x_next in states]
+        return self.landed[key]
 
     def node(self, side: Side, x: Any, y: Any) -> int:
         found = side.index.get((x, y))

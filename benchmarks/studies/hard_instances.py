@@ -5,9 +5,9 @@ The sizes meet the theorem's conditions: S = 52 gives a tree with 16 pairs (leaf
 codes is the proof's, eps = sqrt(D S A log D / (96 K)), or a multiple of it. MVP-Delayed counts per (s, a); the naive agent runs the same
 rule with the same constants on the same augmented MDP, but counts per (s, queue), so that A^D queues learn apart what is one law.
 
-Where theory and measurement differ: at the proof's own scale nobody can tell the pairs apart, by design. Both agents then lose what
-choosing at random loses, and this grows with D because eps does: the shape of the lower bound, but no difference between agents. Only a
-multiple of eps shows what sharing the counts is worth. The growth is that of eps, sqrt(D log D); the bound grows like sqrt(D / log D),
+Where theory and measurement differ: at the proof's own scale the pairs can hardly be told apart, by design. Both agents then lose nearly
+what choosing at random loses, and this grows with D because eps does: the shape of the lower bound, but no difference between agents. Only
+a multiple of eps shows what sharing the counts is worth. The growth is that of eps, sqrt(D log D); the bound grows like sqrt(D / log D),
 because the proof also matches more moments as D grows, which costs a factor log D of the gap; here the degree stays 2. The bound is far
 below every measurement because of its constants, and is proved only for D~ above 2.8 million; here it is a formula. The agents also have
 to learn the tree; the proof counts only the codes.
