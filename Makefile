@@ -8,7 +8,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
-demo: .venv/ready  ## learn a small problem and plot it to out/demo.png
+demo: .venv/ready  ## the autoscaler learned, compared and plotted to out/demo.png
 	$(BIN)/pkd demo
 
 test: .venv/ready-test  ## run the tests, without the slow ones
@@ -29,6 +29,8 @@ docs: .venv/ready-docs  ## build the pages into docs/_build; a warning is an err
 bench: .venv/ready-bench  ## measure and write the tables into out/
 	$(BIN)/python benchmarks/startup.py --out out
 	$(BIN)/python benchmarks/learning.py --out out
+	$(BIN)/python benchmarks/delay_learning.py --out out
+	$(BIN)/python benchmarks/delay_planning.py --peak 10 --out out
 
 clean:  ## remove what the other targets made
 	rm -rf .venv out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
