@@ -18,6 +18,12 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None) -> C
 
     large: True for the run engine, False for the flat program; by default the engine that fits. A model may emit its runs itself (see
     `PartiallyKnownMDP.runs`), so that a large Y never exists as Python objects.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> compiled = pkd.compile(coin.model())
+    >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
+    (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)
     """
     if isinstance(model, Compiled):
         return model

@@ -31,7 +31,14 @@ class Effect:
 
 
 def flatten(model: Model, law: Law) -> TabularMDP:
-    """The table of a model under a law; a state with fewer actions than another repeats its own in turn."""
+    """The table of a model under a law; a state with fewer actions than another repeats its own in turn.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> table = pkd.flatten(coin.model(), coin.law())
+    >>> table.n_states, table.n_actions, pkd.plan(table.model(), table.law()).value  # both states and the end
+    (3, 2, 1.25)
+    """
     return _Flattener(FlatProgram(explore(model.model if isinstance(model, Compiled) else model)), law).table()
 
 

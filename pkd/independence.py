@@ -96,6 +96,13 @@ def check_samples(model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm
 
     episodes: `Episode`s, or (z, x', (x, y, a)) triples, in order of time. The probability that a sufficient phi_Z is rejected, for any
     feature, is at most `false_alarm`, whatever policy collected the data: the j-th feature to appear gets its share 1/(j (j + 1)).
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> after_0, after_1 = ((0, 0), 0, (0, None, 0)), ((0, 0), 1, (0, None, 1))  # x' copies the action, which z does not tell
+    >>> report = pkd.check_samples(coin.model(), [after_0, after_1] * 50)
+    >>> report.ok, report.tests[0].differs_in
+    (False, 'a')
     """
     if not 0 < false_alarm < 1:
         raise ModelError(f"false_alarm = {false_alarm!r}; expected a number between 0 and 1")

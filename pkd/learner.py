@@ -19,9 +19,14 @@ class OptimisticLearner:
 
     `episodes` is how many there will be in all; the logarithms of the bonus depend on it. `counts` {z: {x': n}} are what is known already.
 
-        learner = OptimisticLearner(model, episodes=1000)
-        ... a = learner.act(h, x, y) for every decision state, collecting pkd.Transition(x, y, a, x_next, y_next) for every move ...
-        learner.observe(transitions)
+    Ask `act` in every decision state, collect a `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> learner = pkd.OptimisticLearner(coin.model(), episodes=1000)
+    >>> learner.observe([pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in [(1, 0), (2, 1), (3, 0)]])
+    >>> learner.observed, sum(sum(row.values()) for row in learner.counts.values())
+    (1, 3.0)
     """
 
     def __init__(

@@ -45,6 +45,12 @@ def learn(
     replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since the last plan: the same order of
     regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start from. checkpoint: a file in which the run is kept as it goes; a
     run that was stopped goes on from it, with the same result to the bit.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> run = pkd.learn(coin.model(), coin.law(), 2000, optimism=pkd.MVP.practical())
+    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # unseen states are hoped for; the last policy is best
+    (1.25, 2.0, 1.25)
     """
     checked_schedule(episodes, delta)
     if replan not in ("doubling", "every"):

@@ -143,6 +143,21 @@ class PartiallyKnownMDP(ABC):
     (x, y, actions, features) are hashable and otherwise free. Methods must answer the same question the same way every time.
 
         P(x', y' | x, y, a) = P_Y(y' | x, y, a) * P_eff(phi_Z(x, y, a, y'))(x')
+
+    A kiosk: the demand x, of unknown law, meets the stock y; an order of a papers costs a quarter each and is tomorrow's stock.
+
+    >>> import pkd
+    >>> class Kiosk(pkd.PartiallyKnownMDP):
+    ...     horizon = 3
+    ...     def start(self): return 0, 0
+    ...     def actions(self, x, y): return [0, 1]
+    ...     def reward(self, x, y, a): return min(x, y) - 0.25 * a
+    ...     def step(self, x, y, a): return [(1.0, a, "demand")]
+    ...     def outcomes(self, z): return [0, 1]
+    >>> law = {"demand": {0: 0.5, 1: 0.5}}
+    >>> pkd.check_model(Kiosk(), law)
+    >>> pkd.plan(Kiosk(), law).value  # two orders that gain 1/2 - 1/4 each
+    0.5
     """
 
     horizon: int  # actions per episode

@@ -97,7 +97,14 @@ class MVP(Optimism):
 
 @attrs.frozen
 class Hoeffding(Optimism):
-    """The bonus c w l / sqrt(N) of UCBVI-CH, with c = 7 as published there."""
+    """The bonus c w l / sqrt(N) of UCBVI-CH, with c = 7 as published there.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> counts = {(0, 0): {0: 50, 1: 50}, (0, 1): {0: 100}}
+    >>> pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Hoeffding(c=1, log_factor=1)).value  # 1/2 + 1/sqrt(100)
+    0.6
+    """
 
     c: float = attrs.field(default=7.0, validator=_positive)
     log_factor: float | None = attrs.field(default=None, validator=_positive_or_none)
@@ -114,7 +121,13 @@ class Hoeffding(Optimism):
 
 @attrs.frozen
 class Greedy(Optimism):
-    """No bonus: the plan for the observed frequencies. The rival that needs no exploration to look good."""
+    """No bonus: the plan for the observed frequencies. The rival that needs no exploration to look good.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}, (0, 1): {0: 4}}, episodes=10, optimism=Greedy()).value
+    0.75
+    """
 
     def bonus(self) -> Bonus:
         return Bonus(NO_BONUS)
@@ -126,7 +139,14 @@ class Greedy(Optimism):
 
 @attrs.frozen
 class PosteriorSampling(Optimism):
-    """Plans for a law drawn from Dirichlet(prior + counts), anew at every plan."""
+    """Plans for a law drawn from Dirichlet(prior + counts), anew at every plan.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> many = {(0, 0): {0: 1e8, 1: 1e8}, (0, 1): {0: 1e8}}  # so many that every draw is close to 1/2
+    >>> [round(pkd.optimistic_plan(coin.model(), many, episodes=10, optimism=PosteriorSampling(), seed=k).value, 3) for k in (1, 2)]
+    [0.5, 0.5]
+    """
 
     prior: float = attrs.field(default=1.0, validator=_positive)
 

@@ -26,7 +26,14 @@ OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts a
 
 @attrs.frozen(eq=False)
 class Run:
-    """What a run of K episodes leaves behind. Arrays are per episode, (K,), unless they say otherwise."""
+    """What a run of K episodes leaves behind. Arrays are per episode, (K,), unless they say otherwise.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> run = pkd.learn(coin.model(), coin.law(), 4)  # too few to learn: action 0 is repeated, worth 1 of 1.25
+    >>> run.regret.tolist(), run.violations, run.episodes_to(0.8)
+    ([0.25, 0.5, 0.75, 1.0], 0, 1)
+    """
 
     upper_values: np.ndarray  # what the plan in force believed
     policy_values: np.ndarray  # the exact value of its policy

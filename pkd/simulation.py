@@ -16,7 +16,14 @@ __all__ = ["Recorder", "simulate"]
 
 
 def simulate(model: Model, law: Law, policy: Policy, episodes: int, seed: int = 0) -> list[Episode]:
-    """So many episodes under a policy. A law with `reveal(episode, rng)` fills `Episode.revealed`."""
+    """So many episodes under a policy. A law with `reveal(episode, rng)` fills `Episode.revealed`.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> [episode] = pkd.simulate(coin.model(), coin.law(), lambda h, x, y: 1, episodes=1)  # action 1 stays where it is
+    >>> [(move.x, move.action, move.x_next) for move in episode]
+    [(0, 1, 0), (0, 1, 0), (0, 1, 0)]
+    """
     recorder, rng = Recorder(compile(model), law, seed), seeded(seed)
     recorder.follow(policy)
     tally = recorder.compiled.tally()

@@ -34,6 +34,13 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
 
     The reward of a_t is paid when s_{t+1} is shown, because earlier it would tell s_t. When the episode is over everything is shown, and
     `info` holds all states, actions, raw inter-arrival times Delta and total delays D. Before that `info` is empty.
+
+    >>> from pkd_delay import DelayedEnv, DelayedMDP
+    >>> from pkd_delay.problems import two_state_chain
+    >>> env = DelayedEnv(DelayedMDP.constant(two_state_chain(horizon=2, stay=1.0), 1))
+    >>> _ = env.reset(seed=0)
+    >>> [env.step(0)[1:3] for _ in range(2)]  # (reward, terminated): both rewards are paid when the states are shown
+    [(0.0, False), (2.0, True)]
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own declaration

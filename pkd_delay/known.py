@@ -37,6 +37,13 @@ class KnownDelay(Augmented):
 
     `inter_arrival` is {Delta: probability} for all states, or a function (x, y, a) of the base's state and the action done in it. `instead`
     is needed only where the base's action sets differ: (x, y, a) -> the action that is done where a is not on offer.
+
+    >>> import pkd, pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> chain = two_state_chain()
+    >>> model = pkd_delay.KnownDelay(chain.model(), {1: 1.0}, max_delay=1)
+    >>> round(pkd.plan(model, chain.law()).value, 12)  # its unknown features are those of the base
+    9.1
     """
 
     y_type = Pending

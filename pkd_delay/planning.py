@@ -24,7 +24,14 @@ __all__ = ["learn", "named_counts", "optimistic_plan", "plan"]
 
 
 def plan(delayed: DelayedProblem) -> DelayedPlan:
-    """The optimal plan: the best over all policies that may use everything they have seen."""
+    """The optimal plan: the best over all policies that may use everything they have seen.
+
+    >>> import pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> best = pkd_delay.plan(pkd_delay.DelayedMDP.constant(two_state_chain(), 1))
+    >>> best.action(1, 0), {a: round(q, 12) for a, q in best.values(1, 0).items()}
+    (0, {0: 9.1, 1: 8.1})
+    """
     refuse_what_cannot_fit(delayed)
     model = delayed.known()
     return DelayedPlan(delayed, model, pkd.plan(model, delayed.law()))
@@ -33,7 +40,14 @@ def plan(delayed: DelayedProblem) -> DelayedPlan:
 def learn(
     delayed: DelayedProblem, episodes: int, *, delay_law: DelayLawKind = "known", optimism: Optimism | None = None, **options: Any
 ) -> pkd.Run:
-    """A run of MVP-Delayed. `delay_law`: whether the learner knows the law of the delay; `options` are those of `pkd.learn`."""
+    """A run of MVP-Delayed. `delay_law`: whether the learner knows the law of the delay; `options` are those of `pkd.learn`.
+
+    >>> import pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> run = pkd_delay.learn(pkd_delay.DelayedMDP.constant(two_state_chain(), 1), episodes=20, delay_law="unknown")
+    >>> round(run.optimal_value, 12), float(run.upper_values[0]), run.violations
+    (9.1, 10.0, 0)
+    """
     refuse_what_cannot_fit(delayed)
     return pkd.learn(_model(delayed, delay_law), delayed.law(), episodes, optimism=optimism or pkd.MVP(), **options)
 
@@ -50,6 +64,13 @@ def optimistic_plan(
     """The plan that MVP-Delayed makes from given counts, in a run of so many episodes; `.value` is its upper value.
 
     transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2) of Delta = -1..W for an unknown law of the delay, None for a known one.
+
+    >>> import pkd, pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> chain = two_state_chain()
+    >>> counts, late = 10 * chain.transitions, pkd_delay.DelayedMDP.constant(chain, 1)
+    >>> [round(pkd_delay.optimistic_plan(late, counts, episodes=20, optimism=rule).value, 12) for rule in (pkd.MVP(), pkd.Greedy())]
+    [10.0, 9.1]
     """
     refuse_what_cannot_fit(delayed)
     model = _model(delayed, "known" if delay_counts is None else "unknown")

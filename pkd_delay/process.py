@@ -172,6 +172,12 @@ class DelayedMDP(DelayedProblem):
 
     s_{h+1} is shown at the beginning of step h + 1 + D_h, or at the end of the episode. `inter_arrival` is one law {Delta: probability} for
     all (s, a), or {(s, a): law}, or an array; it is kept as an array. `branching` is a known bound B on the support of P(s, a), default S.
+
+    >>> import pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = pkd_delay.DelayedMDP(two_state_chain(horizon=2), {0: 0.5, 1: 0.5}, max_delay=1)
+    >>> round(pkd_delay.plan(delayed).value, 12)  # 1, then 1 if the second state is shown in time and else .9
+    1.95
     """
 
     mdp: TabularMDP
@@ -196,7 +202,13 @@ class DelayedMDP(DelayedProblem):
 
     @classmethod
     def constant(cls, mdp: TabularMDP, delay: int, branching: int | None = None) -> DelayedMDP:
-        """Every state comes `delay` steps late: Delta = delay always, and the clip at D = delay keeps D_h there; s_1 is seen at once."""
+        """Every state comes `delay` steps late: Delta = delay always, and the clip at D = delay keeps D_h there; s_1 is seen at once.
+
+        >>> import pkd_delay
+        >>> from pkd_delay.problems import two_state_chain
+        >>> [round(pkd_delay.plan(pkd_delay.DelayedMDP.constant(two_state_chain(), delay)).value, 12) for delay in (0, 1, 2)]
+        [10.0, 9.1, 8.46]
+        """
         found = count_faults(delay, "delay")
         if found:
             raise ModelError(found)

@@ -62,6 +62,13 @@ class UnknownDelay(Augmented):
 
     `longest` is W, a bound on one inter-arrival time. `delay_feature(x, y, a)` may say that the delay depends on less than the whole state
     and action. `episode.revealed` must hold the raw inter-arrival times of the base's actions, in order.
+
+    >>> import pkd, pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> model = pkd_delay.UnknownDelay(two_state_chain().model(), longest=1, max_delay=1)
+    >>> truth = pkd_delay.DelayedMDP.constant(two_state_chain(), 1).law()
+    >>> round(pkd.plan(model, truth).value, 12)
+    9.1
     """
 
     y_type = Queued

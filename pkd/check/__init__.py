@@ -65,6 +65,14 @@ def check_model(model: PartiallyKnownMDP, law: Any = None, truth: Any = None, *,
     law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function. truth: also check P_Y and the sufficiency
     of phi_Z against P(x', y' | x, y, a), given as a function (x, y, a) -> {(x', y'): probability}, as a mapping with the keys (x, y, a), or
     as a TabularMDP. max_states: where the walk over reachable states gives up.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> pkd.check_model(coin.model(), coin.law(), truth=coin)
+    >>> pkd.check_model(coin.model(), {**coin.law(), (1, 1): {0: 0.5, 1: 0.25}})
+    Traceback (most recent call last):
+    ...
+    pkd.model.ModelError: law[(1, 1)] sums to 0.75, not 1
     """
     given: Any = model
     if isinstance(getattr(given, "model", None), PartiallyKnownMDP):
