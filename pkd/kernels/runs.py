@@ -88,7 +88,7 @@ def stretch_of(v, x, base, stride, count):
     return gathered
 
 
-@jit()
+@jit(inline="always")
 def expectation(g, b, row, v, base, stride, count, constant, out):
     """out[i] = constant + sum_j p_j V[x_j, base + stride i]."""
     j, hi = g.row_ptr[row], b.end[row]
@@ -120,13 +120,16 @@ def moments(g, b, row, v, base, stride, count, e, s):
     for i in range(count):
         e[i] = 0.0
         s[i] = 0.0
-    for j in range(lo + 1, hi):
-        p, vj = b.q[j], stretch_of(v, b.x[j], base, stride, count)
+    j = lo + 1
+    while j < hi:  # two rows at a time, so that e and s are read and written once for both
+        p1, v1 = b.q[j], stretch_of(v, b.x[j], base, stride, count)
+        p2, v2 = (b.q[j + 1], stretch_of(v, b.x[j + 1], base, stride, count)) if j + 1 < hi else (0.0, v0)
         for i in range(count):
-            d = vj[i] - v0[i]
-            w = p * d
-            e[i] += w
-            s[i] += w * d
+            d1, d2 = v1[i] - v0[i], v2[i] - v0[i]
+            w1, w2 = p1 * d1, p2 * d2
+            e[i] += w1 + w2
+            s[i] += w1 * d1 + w2 * d2
+        j += 2
     for i in range(count):
         s[i] = max(s[i] - e[i] * e[i], 0.0)
         e[i] += v0[i]
@@ -158,20 +161,26 @@ def optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, h
             e[i] = np.inf if declared else high[i]
         return
     moments(g, b, row, v, base, stride, count, e, s)
-    for i in range(count):
-        width = b.width if declared else high[i] - low[i]
-        second = scale * width
-        if b.form == HOEFFDING:
-            bonus = second
-        else:
-            first = b.c1 * np.sqrt(s[i] * ell / n)
-            bonus = max(first, second) if b.form == MAX else first + second
-        e[i] += bonus
-        if not declared:
-            e[i] = min(e[i], high[i])
+    factor = b.c1 * np.sqrt(ell / n)
+    if not declared:  # low becomes the second term of the bonus
+        for i in range(count):
+            low[i] = scale * (high[i] - low[i])
+    else:
+        for i in range(count):
+            low[i] = scale * b.width
+            high[i] = np.inf
+    if b.form == HOEFFDING:
+        for i in range(count):
+            e[i] = min(e[i] + low[i], high[i])
+    elif b.form == MAX:
+        for i in range(count):
+            e[i] = min(e[i] + max(factor * np.sqrt(s[i]), low[i]), high[i])
+    else:
+        for i in range(count):
+            e[i] = min(e[i] + (factor * np.sqrt(s[i]) + low[i]), high[i])
 
 
-@jit()
+@jit(inline="always")
 def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, high):
     """q[i] = sum over the branches of arm a of P_Y min(ceiling, r + e); `stretch` > 0: all arms of a bundle at once."""
     outer = b.reward[g.arm_reward[a], x]
