@@ -29,7 +29,14 @@ __all__ = ["Compiled"]
 
 
 class Compiled(ABC):
-    """One model, ready to be planned for: policies, beliefs and worlds are arrays that the engine alone understands."""
+    """One model, ready to be planned for: policies, beliefs and worlds are arrays that the engine alone understands.
+
+    >>> from pkd.engines import compile
+    >>> from pkd.tabular import TabularMDP
+    >>> coin = TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> compile(coin.model())
+    <_TabularModel compiled: 2 states, 4 unknown features, horizon 3>
+    """
 
     def __init__(
         self,

@@ -50,7 +50,11 @@ END: Final = _Kind("END")  # the episode is over
 
 
 class ModelError(ValueError):
-    """What every bad model or bad input gets: each finding says what was expected, what was found, and where."""
+    """What every bad model or bad input gets: each finding says what was expected, what was found, and where.
+
+    >>> ModelError(["horizon is 0, not a positive whole number", "start() sums to 0.9, not 1"]).findings[1]
+    'start() sums to 0.9, not 1'
+    """
 
     findings: tuple[str, ...]
 
@@ -95,6 +99,9 @@ class UnknownReward:
     """A reward in [low, high] whose mean is learned; `feature` names its law, which the learner does not hold.
 
     `PartiallyKnownMDP.reward` may return one. The law then gives {value: probability} for `feature`.
+
+    >>> UnknownReward("tip", low=0.0, high=5.0).feature
+    'tip'
     """
 
     feature: Hashable
@@ -108,7 +115,11 @@ Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]  
 
 @attrs.frozen
 class Transition:
-    """One move of an episode: from (x, y), by `action` (None in a CHANCE state), to (x_next, y_next)."""
+    """One move of an episode: from (x, y), by `action` (None in a CHANCE state), to (x_next, y_next).
+
+    >>> Transition("sunny", 3, "sell", "rainy", 2).y_next
+    2
+    """
 
     x: Any
     y: Any
@@ -124,7 +135,12 @@ def _tuple(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
 
 @attrs.frozen
 class Episode:
-    """Everything that is seen of one episode by its end."""
+    """Everything that is seen of one episode by its end.
+
+    >>> episode = Episode([Transition(None, 0, "call", 1, 0)])
+    >>> len(episode), [move.action for move in episode]
+    (1, ['call'])
+    """
 
     transitions: tuple[Transition, ...] = attrs.field(converter=_tuple)
     revealed: Any = None  # what the environment shows only at the end, such as raw delays
@@ -259,7 +275,11 @@ class PartiallyKnownMDP(ABC):
 
 @attrs.frozen
 class Landing:
-    """The y of a `NoiseMDP` between an action and its effect: the noise is drawn and about to act."""
+    """The y of a `NoiseMDP` between an action and its effect: the noise is drawn and about to act.
+
+    >>> Landing(3, "order").state
+    3
+    """
 
     state: Any
     action: Any

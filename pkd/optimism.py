@@ -47,7 +47,11 @@ def _positive_or_none(rule: Any, field: Any, value: Any) -> None:
 
 
 class Optimism:
-    """Base of all rules: `bonus` gives the numbers for the kernels, `label` the words for tables and plots."""
+    """Base of all rules: `bonus` gives the numbers for the kernels, `label` the words for tables and plots.
+
+    >>> MVP.practical().to_config()
+    {'rule': 'MVP', 'c1': 0.5, 'c2': 0.25, 'log_factor': 1.0, 'monotone': False}
+    """
 
     def bonus(self) -> Bonus:
         raise ModelError(f"{type(self).__name__} does not define bonus()")

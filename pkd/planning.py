@@ -16,7 +16,14 @@ __all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan"]
 
 
 class Plan:
-    """A policy for every step, with the values it was chosen by. Steps h count from 1."""
+    """A policy for every step, with the values it was chosen by. Steps h count from 1.
+
+    >>> from pkd.tabular import TabularMDP
+    >>> coin = TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> best = plan(coin.model(), coin.law())
+    >>> [x for x, _ in best.states(1)], best.value
+    ([0], 1.25)
+    """
 
     def __init__(self, compiled: Compiled, belief: Any, policy: np.ndarray, value: float) -> None:
         self.compiled = compiled

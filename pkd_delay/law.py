@@ -30,6 +30,12 @@ class DelayLaw:
         Arrival(x, a, 0, True):  tran with Pr(Delta <= 0), else 1
 
     where "tran" is the outcome (x, TRAN) and a number c the outcome (x, c).
+
+    >>> from pkd_delay import DelayedMDP
+    >>> from pkd_delay.problems import two_state_chain
+    >>> law = DelayedMDP.constant(two_state_chain(horizon=3), 1).law()
+    >>> round(law((0, 1))[0], 10)
+    0.9
     """
 
     def __init__(self, base: Law, inter_arrival: InterArrivalOf, *models: Augmented) -> None:

@@ -39,7 +39,15 @@ class Rule(NamedTuple):
 
 @attrs.frozen(eq=False, repr=False)
 class DelayedPlan:
-    """A policy for every step of a delayed problem. A state of a `DelayedMDP` is a number; otherwise it is the base's (x, y)."""
+    """A policy for every step of a delayed problem. A state of a `DelayedMDP` is a number; otherwise it is the base's (x, y).
+
+    >>> from pkd_delay import DelayedMDP, plan
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
+    >>> best = plan(delayed)
+    >>> best.action(2, state=0, queue=(0,), waited=1), round(best.evaluate(), 10)
+    (0, 2.8)
+    """
 
     delayed: DelayedProblem
     model: Augmented
@@ -122,7 +130,17 @@ class DelayedPlan:
 
 @attrs.frozen(eq=False, repr=False)
 class SavedPolicy:
-    """A policy from a file. It acts like the plan that was saved."""
+    """A policy from a file. It acts like the plan that was saved.
+
+    >>> import pathlib, tempfile
+    >>> from pkd_delay import DelayedMDP, plan
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "policy.json")
+    >>> plan(delayed).save(file)
+    >>> SavedPolicy.load(file).action(2, state=0, queue=(0,), waited=1)
+    0
+    """
 
     rules: dict[tuple[int, int, tuple[int, ...], int], Rule]
 

@@ -99,6 +99,11 @@ class Delayed(DelayedProblem):
     """Any problem, delayed. `inter_arrival` is {Delta: probability}, or a function (x, y, a) of the base that gives one.
 
     With delay_law="unknown" its model is the `UnknownDelay`. `delay_feature` and `instead` are those of the adapters.
+
+    >>> from pkd_delay.problems import two_state_chain
+    >>> from pkd_delay.planning import plan
+    >>> round(plan(Delayed.constant(two_state_chain(), 1)).value, 10)
+    9.1
     """
 
     problem: Problem

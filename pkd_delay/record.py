@@ -35,6 +35,13 @@ class Episode:
     """What happened in one episode, all of it.
 
     The base may have ended before the H-th action; then there are fewer states, and the later actions did nothing.
+
+    >>> from pkd_delay import DelayedMDP, plan, simulate
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
+    >>> (episode,) = simulate(delayed, plan(delayed).action, 1)
+    >>> len(episode.states), episode.delays
+    (4, (1, 1, 1))
     """
 
     horizon: int

@@ -23,7 +23,11 @@ Policy = Callable[[int, Any, tuple[Any, ...], int], Hashable]  # (h, last shown 
 
 @attrs.frozen
 class View:
-    """What the agent sees at the beginning of a step."""
+    """What the agent sees at the beginning of a step.
+
+    >>> View(step=2, state=0, queue=(1,), waited=1, news=(), reward=0.0, over=False).queue
+    (1,)
+    """
 
     step: int  # h, or H + 1 when the episode is over
     state: Any  # the last shown state
@@ -35,7 +39,15 @@ class View:
 
 
 def simulate(delayed: DelayedProblem, policy: Policy, episodes: int, seed: int = 0, deltas: Sequence[int] | None = None) -> list[Episode]:
-    """Plays `policy` for some episodes. `deltas` replaces the drawn inter-arrival times of every episode."""
+    """Plays `policy` for some episodes. `deltas` replaces the drawn inter-arrival times of every episode.
+
+    >>> from pkd_delay import DelayedMDP, plan
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
+    >>> (episode,) = simulate(delayed, plan(delayed).action, 1)
+    >>> episode.deltas, episode.delays
+    ((1, 1, 1), (1, 1, 1))
+    """
     simulator, records = Simulator(delayed, seed), []
     for _ in range(episodes):
         view = simulator.reset(deltas)
@@ -46,7 +58,16 @@ def simulate(delayed: DelayedProblem, policy: Policy, episodes: int, seed: int =
 
 
 class Simulator:
-    """One delayed problem, step by step: `reset`, then `act` until the view is over, then `record`."""
+    """One delayed problem, step by step: `reset`, then `act` until the view is over, then `record`.
+
+    >>> from pkd_delay import DelayedMDP, Simulator
+    >>> from pkd_delay.problems import two_state_chain
+    >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
+    >>> play = Simulator(delayed)
+    >>> view = play.reset()
+    >>> view.state, play.act(0).queue
+    (0, (0,))
+    """
 
     def __init__(self, delayed: DelayedProblem, seed: int | np.random.Generator = 0) -> None:
         self._delayed, self._base, self._law = delayed, delayed.base, delayed.base_law
