@@ -40,9 +40,7 @@ class OptimisticLearner:
         replan: Literal["doubling", "every"] = "doubling",
         counts: Mapping[Any, Mapping[Any, float]] | None = None,
     ) -> None:
-        checked_schedule(episodes, delta)
-        if replan not in ("doubling", "every"):
-            raise ModelError(f'replan is {replan!r}; expected "doubling" or "every"')
+        checked_schedule(episodes, delta, replan)
         self.compiled = compile(model)
         self.optimism = optimism
         self.replan = replan

@@ -52,9 +52,7 @@ def learn(
     >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # unseen states are hoped for; the last policy is best
     (1.25, 2.0, 1.25)
     """
-    checked_schedule(episodes, delta)
-    if replan not in ("doubling", "every"):
-        raise ModelError(f'replan is {replan!r}; expected "doubling" or "every"')
+    checked_schedule(episodes, delta, replan)
     compiled = compile(model)
     config = {"episodes": int(episodes), "optimism": optimism.to_config(), "delta": delta, "seed": seed, "replan": replan}
     trial = Trial(compiled, law, optimism, delta, seed, config, counts)
