@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from pkd.kernels import run_walk
 from pkd.kernels import runs as kernels
 from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, Run, RunTable
 
@@ -27,14 +28,44 @@ class RunArrays:
     window: list[int]  # the layers of each run, as bits
     ell_rows: list[tuple[int, int]]  # (row of laws, row of shares) of each row of ell
     order: np.ndarray  # the kernels' number of each run
-    covers: dict[int, kernels.Cover]
+    covers: dict[int, run_walk.Cover]
+
+    def choice_at(self, t: int, x: int, column: int) -> int:
+        """Where the choice of a state stands in a policy."""
+        g = self.runs
+        first, beyond = int(g.policy_from[t]), int(g.policy_to[t])
+        if not first <= column < beyond:
+            raise KeyError((t, x, column))
+        return int(g.policy_ptr[t]) + x * (beyond - first) + column - first
 
     def run_at(self, part: int, x: int, column: int, missing: int | None = None) -> int:
         """The run that holds a state."""
-        run = int(kernels.find(self.covers[part], x, column))
+        run = int(run_walk.find(self.covers[part], x, column))
         if run < 0 and missing is None:
             raise KeyError((x, column))
         return run
+
+    def arms_alone(self, part: int, x: int, column: int) -> kernels.Runs:
+        """Each arm of one state as a run of its own, so that `kernels.values` puts their Q side by side."""
+        g, run = self.runs, int(self.order[self.run_at(part, x, column)])
+        arms = np.arange(g.run_arm[run], g.run_arm[run + 1] + 1)
+        count, offset = len(arms) - 1, column - int(g.run_start[run])
+        each, zero, one = np.arange(count), np.zeros(1, np.int64), np.ones(1, np.int64)
+        return g._replace(
+            run_set=np.zeros(count, np.int64),
+            run_start=each - offset,
+            run_decides=np.zeros(count, bool),
+            run_bundle=np.zeros(count, np.int64),
+            run_arm=arms,
+            set_ptr=np.array([0, 1]),
+            set_x=np.array([x]),
+            gang_run=each,
+            gang_ptr=np.array([0, count]),
+            gang_active=np.ones((1, 1), bool),
+            item_gang=zero,
+            item_from=np.array([offset]),
+            item_count=one,
+        )
 
 
 def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int) -> RunArrays:
@@ -55,6 +86,7 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
     level_active = np.array(
         [active[item_gang[lo:hi]].any(axis=0) if hi > lo else np.zeros(horizon + 1, bool) for lo, hi in pairwise(level_ptr)]
     )
+    policy_from, policy_to = _deciding_columns(runs, window, horizon)
     made = kernels.Runs(
         run_set=_ints(run.xs for run in runs),
         run_start=_ints(run.start for run in runs),
@@ -82,6 +114,9 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
         item_gang=item_gang,
         item_from=_ints(item[1] for item in items),
         item_count=_ints(item[2] for item in items),
+        policy_ptr=_ints([0, *accumulate(len(table.xs) * (policy_to - policy_from))]),
+        policy_from=policy_from,
+        policy_to=policy_to,
         level_ptr=_ints(level_ptr),
         level_active=level_active,
         settlement=2 + len({run.level for run in runs if run.part == CHANCES}),
@@ -104,6 +139,17 @@ def bundle_of(run: Run) -> int:
             if way.stride != arms or way != attrs.evolve(base, target=base.target + a):
                 return 0
     return arms
+
+
+def _deciding_columns(runs: list[Run], window: list[int], horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """The columns, from and up to, in which the decisions of each layer lie."""
+    lowest, beyond = np.full(horizon, 2**62), np.zeros(horizon, np.int64)
+    for run, layers in zip(runs, window, strict=True):
+        if run.part in (DECISIONS, LAST):
+            met = [t for t in range(horizon) if layers >> t & 1]
+            lowest[met] = np.minimum(lowest[met], run.start)
+            beyond[met] = np.maximum(beyond[met], run.start + run.length)
+    return np.minimum(lowest, beyond), beyond
 
 
 def _levels(runs: list[Run]) -> list[list[int]]:
@@ -138,7 +184,7 @@ def _tiles(
     return gangs, items, level_ptr
 
 
-def cover_of(table: RunTable, runs: list[Run], order: np.ndarray, parts: tuple[int, ...]) -> kernels.Cover:
+def cover_of(table: RunTable, runs: list[Run], order: np.ndarray, parts: tuple[int, ...]) -> run_walk.Cover:
     """For each x, the runs of some parts in the order of their columns."""
     held: list[list[tuple[int, int, int]]] = [[] for _ in table.xs]
     for i, run in enumerate(runs):
@@ -147,7 +193,7 @@ def cover_of(table: RunTable, runs: list[Run], order: np.ndarray, parts: tuple[i
                 held[x].append((run.start, run.start + run.length, int(order[i])))
     rows = [row for x in held for row in sorted(x)]
     columns = np.array(rows, np.int64).reshape(len(rows), 3)
-    return kernels.Cover(_ints([0, *accumulate(map(len, held))]), columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
+    return run_walk.Cover(_ints([0, *accumulate(map(len, held))]), columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
 
 
 def _ints(values: Any) -> np.ndarray:

@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from pkd.compiled import Compiled, world_of
 from pkd.flat_engine import FlatProgram
 from pkd.graph import Graph, explore
-from pkd.kernels import flat
+from pkd.kernels import flat, run_walk
 from pkd.kernels import runs as kernels
 from pkd.kernels.forms import NO_BONUS
 from pkd.model import CHANCE, END, Law, ModelError, PartiallyKnownMDP
@@ -59,9 +60,9 @@ class RunEngine(Compiled):
         return len(self.table.xs) * self.layout.columns
 
     def policy(self) -> np.ndarray:
-        """The arm of each state in each layer, (H, X, decision columns)."""
+        """The arm of each state in each layer; `RunArrays.choice_at` says where."""
         most = max((len(run.moves) for run in self.layout.runs), default=1)
-        return np.zeros((self.horizon, len(self.table.xs), self.layout.decision_columns), np.uint8 if most <= 256 else np.int64)
+        return np.zeros(self.arrays.runs.policy_ptr[-1], np.uint8 if most <= 256 else np.int64)
 
     # -- sweeps --------------------------------------------------------------------------------------------------------------------
 
@@ -90,42 +91,30 @@ class RunEngine(Compiled):
         kernels.pack(self.row_ptr, self.arrays.runs.row_x, belief.p, belief.end, belief.x, belief.q)
 
     def sweep(self, belief: kernels.Belief, policy: np.ndarray, *, follow: bool) -> tuple[float, bool]:
-        v, changed = self._down_to(0, belief, policy, follow)
-        value = math.fsum(p * v.layers[0][x, y] for x, y, p in self.layout.start)
+        room, changed = self._down_to(0, belief, policy, follow)
+        value = math.fsum(p * room.layers[0].v[x, y] for x, y, p in self.layout.start)
         return value, bool(changed)
 
-    def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Values, int]:
-        """Sweeps from the end down to layer `until`."""
-        a, ranged = self.arrays, math.isnan(belief.width)
-        v = self._room
-        v.fill(self.layout)
-        lo, hi = self._range_room if ranged else (v, v)
-        if ranged:
-            lo.fill(self.layout)
-            hi.fill(self.layout)
-        low, high = self._reward_bounds
+    def _down_to(self, until: int, belief: kernels.Belief, policy: np.ndarray, follow: bool) -> tuple[_Room, int]:
+        """Sweeps from the end down to layer `until`; that layer and the next one stay in the room until the next sweep."""
+        self._kept = None
+        room = self._ranged_room if math.isnan(belief.width) else self._room
+        room.fill(self.layout)
         layer: Any = kernels.layer_parallel if self.parallel else kernels.layer_serial
-        g, changed = a.runs, 0
-        layer(
-            g, belief, -1, g.settlement, len(g.level_ptr) - 1, self.horizon, v.settled, v.settled, lo.settled, hi.settled, lo.settled,
-            hi.settled, low, high, policy, follow,
-        )  # fmt: skip
+        g, changed, bounds = self.arrays.runs, 0, self._reward_bounds
+        layer(g, belief, -1, g.settlement, len(g.level_ptr) - 1, self.horizon, room.settled, room.settled, *bounds, policy, follow)
         for t in range(self.horizon - 1, until - 1, -1):
-            here, there = t % 2, (t + 1) % 2
-            last = t == self.horizon - 1
-            changed += layer(
-                g, belief, kernels.LAST if last else kernels.STEP, kernels.CHANCES, g.settlement, t, v.source(there, last), v.layers[here],
-                lo.source(there, last), hi.source(there, last), lo.layers[here], hi.layers[here], low, high, policy, follow,
-            )  # fmt: skip
-        return v, changed
+            first, source = (kernels.LAST, room.settled) if t == self.horizon - 1 else (kernels.STEP, room.layers[(t + 1) % 2])
+            changed += layer(g, belief, first, kernels.CHANCES, g.settlement, t, source, room.layers[t % 2], *bounds, policy, follow)
+        return room, changed
 
     @cached_property
-    def _room(self) -> _Values:
-        return _Values(len(self.table.xs), self.layout)
+    def _room(self) -> _Room:
+        return _Room.of(len(self.table.xs), self.layout)
 
     @cached_property
-    def _range_room(self) -> tuple[_Values, _Values]:
-        return _Values(len(self.table.xs), self.layout), _Values(len(self.table.xs), self.layout)
+    def _ranged_room(self) -> _Room:
+        return self._room.ranged()
 
     @cached_property
     def _reward_bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +133,7 @@ class RunEngine(Compiled):
         if actions is CHANCE or actions is END:
             raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
         i, column = self._place(h, x, y)
-        return list(actions)[policy[h - 1, i, self.layout.column(column)]]
+        return list(actions)[policy[self._choice(h, i, column)]]
 
     def values_at(self, belief: kernels.Belief, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
         """From a table without passes, so that every state of the model is there."""
@@ -153,33 +142,25 @@ class RunEngine(Compiled):
         plain, t = self.plain, h - 1
         if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
             mine = plain._as_mine(belief, self)
-            v, _ = plain._down_to(min(t + 1, self.horizon - 1), mine, plain.policy(), follow=False)
-            above = None if t == self.horizon - 1 else v.layers[(t + 1) % 2].copy()
-            v, _ = plain._down_to(t, mine, plain.policy(), follow=False)
-            plain._kept = belief, t, (mine, above, v)
-        mine, above, v = plain._kept[2]
+            room, _ = plain._down_to(t, mine, plain.policy(), follow=False)
+            plain._kept = belief, t, (mine, room)
+        mine, room = plain._kept[2]
         actions = self.model.actions(x, y)
         if actions is CHANCE or actions is END:
-            return {None: float(v.layers[t % 2][i, column])}
+            return {None: float(room.layers[t % 2].v[i, column])}
         last = t == self.horizon - 1
-        ranged = math.isnan(mine.width)
-        lo, hi = plain._range_room if ranged else (v, v)
-        there = (t + 1) % 2
-        run = plain.arrays.run_at(LAST if last else DECISIONS, i, column)
-        out = np.zeros(len(plain.layout.runs[run].moves))
-        source = v.settled if last else above
-        kernels.arm_values(
-            plain.arrays.runs, mine, plain.arrays.order[run], i, column - plain.layout.runs[run].start, source, lo.source(there, last),
-            hi.source(there, last), out,
-        )  # fmt: skip
-        return dict(zip(list(actions), out.tolist(), strict=True))
+        arms = plain.arrays.arms_alone(LAST if last else DECISIONS, i, column)
+        out = np.zeros((len(self.table.xs), len(actions)))
+        source = room.settled if last else room.layers[(t + 1) % 2]
+        kernels.values(arms, mine, 0, 1, 0, source, kernels.Layer(out, out, out), np.zeros(1, np.uint8), False)
+        return dict(zip(list(actions), out[i].tolist(), strict=True))
 
     @cached_property
     def plain(self) -> RunEngine:
         """The same table without passes."""
         plain = RunEngine.__new__(RunEngine)
         plain.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name not in ("_room", "_range_room", "_walk", "plain")}
+            {name: value for name, value in self.__dict__.items() if name not in ("_room", "_ranged_room", "_walk", "plain")}
         )
         plain._kept = None
         plain._lay(unreduced(self.table))
@@ -215,12 +196,11 @@ class RunEngine(Compiled):
             (run := self.plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self.plain.arrays.window[run] >> t & 1 for part in parts
         )
 
-    def _column(self, y: Any) -> int:
-        column = self.table.column_of(y)
-        place = None if column is None else self.layout.column(column)
+    def _choice(self, h: int, x: int, column: int) -> int:
+        place = self.layout.column(column)
         if place is None:
-            raise ModelError(f"y={y!r} is not a column of the model")
-        return place
+            raise ModelError(f"y={self.table.y_of(column)!r} takes no action")
+        return self.arrays.choice_at(h - 1, x, place)
 
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         self._check_step(h)
@@ -240,7 +220,7 @@ class RunEngine(Compiled):
                 if action not in actions:
                     findings.append(f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}")
                     continue
-                policy[h - 1, self.table.x_index[x], self._column(y)] = actions.index(action)
+                policy[self._choice(h, *self._place(h, x, y))] = actions.index(action)
         if findings:
             raise ModelError(findings[:10])
         return policy
@@ -251,9 +231,9 @@ class RunEngine(Compiled):
         return world_of(self, law, np.zeros(0), np.cumsum([p for _, _, p in self.table.start]))
 
     @cached_property
-    def _walk(self) -> kernels.Walk:
+    def _walk(self) -> run_walk.Walk:
         table, layout, order = self.table, self.layout, self.arrays.order
-        return kernels.Walk(
+        return run_walk.Walk(
             self.horizon,
             cover_of(table, layout.runs, order, (DECISIONS, CHANCES)),
             cover_of(table, layout.runs, order, (LAST,)),
@@ -270,7 +250,7 @@ class RunEngine(Compiled):
 
     def learn_chunk(self, run: Trial, chunk: slice) -> None:
         def episodes(policy: np.ndarray, tally: flat.Tally, rng: np.ndarray, returns: np.ndarray) -> tuple[int, bool]:
-            count, due = kernels.episodes(self.arrays.runs, self._walk, self._known_rewards, run.world, policy, tally, rng, returns)
+            count, due = run_walk.episodes(self.arrays.runs, self._walk, self._known_rewards, run.world, policy, tally, rng, returns)
             return int(count), bool(due)
 
         run.in_bulk(chunk, episodes)
@@ -280,23 +260,35 @@ class RunEngine(Compiled):
         return FlatProgram(self.explored if self.explored is not None else explore(self.model))
 
 
-class _Values:
-    """Two layers of V[x, y] and the settlement."""
+@attrs.frozen(eq=False)
+class _Room:
+    """Two layers and the settlement."""
 
-    def __init__(self, n_x: int, layout: Layout) -> None:
-        self.layers = np.zeros((2, n_x, layout.columns))
-        self.settled = np.zeros((n_x, max(layout.settled_columns, 1)))
+    layers: list[kernels.Layer]
+    settled: kernels.Layer
+
+    @classmethod
+    def of(cls, n_x: int, layout: Layout) -> _Room:
+        """Room for values alone."""
+        v = [np.zeros((n_x, max(columns, 1))) for columns in (layout.columns, layout.columns, layout.settled_columns)]
+        one, two, settled = (kernels.Layer(values, values, values) for values in v)
+        return cls([one, two], settled)
+
+    def ranged(self) -> _Room:
+        """The same room with the possible return to go."""
+        return _Room([_ranged(layer) for layer in self.layers], _ranged(self.settled))
 
     def fill(self, layout: Layout) -> None:
         """The ends, which no run computes."""
         for (x, y), final in layout.ends.items():
-            self.layers[:, x, y] = final
+            for layer in self.layers:
+                layer.v[x, y] = layer.low[x, y] = layer.high[x, y] = final
         for (x, y), final in layout.settled_ends.items():
-            self.settled[x, y] = final
+            self.settled.v[x, y] = self.settled.low[x, y] = self.settled.high[x, y] = final
 
-    def source(self, there: int, last: bool) -> np.ndarray:
-        """What the decisions of a layer read."""
-        return self.settled if last else self.layers[there]
+
+def _ranged(layer: kernels.Layer) -> kernels.Layer:
+    return kernels.Layer(layer.v, np.zeros_like(layer.v), np.zeros_like(layer.v))
 
 
 def _keys(ends: dict[tuple[int, int], float], columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from pkd.kernels.flat import add_reward
-from pkd.kernels.flat import count as count_outcome
-from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS
+from pkd.kernels.columns import AT_ONCE, Offset, add_bonus, best_of_bundles, expectation, moments, optimistic_mix, spread
+from pkd.kernels.forms import HOEFFDING, NO_BONUS
 from pkd.kernels.jit import jit
-from pkd.kernels.rng import draw, uniform
+
+PARTS = 64  # of a level, for threads to share
 
 
 class Runs(NamedTuple):
@@ -50,6 +50,9 @@ class Runs(NamedTuple):
     item_gang: np.ndarray  # (items,)
     item_from: np.ndarray  # (items,) first column of the tile, counted from the start of each run
     item_count: np.ndarray  # (items,)
+    policy_ptr: np.ndarray  # (H + 1,) where the choices of a layer stand, x by x, for the columns from policy_from to policy_to - 1
+    policy_from: np.ndarray  # (H,)
+    policy_to: np.ndarray  # (H,)
     level_ptr: np.ndarray  # (levels + 1,) items of a level: decisions, last decisions, CHANCE levels, settlement levels
     level_active: np.ndarray  # (levels, H + 1)
     settlement: int  # the first level of the settlement
@@ -74,304 +77,200 @@ class Belief(NamedTuple):
     ell: np.ndarray  # (rows of shares, X)
 
 
+class Layer(NamedTuple):
+    """V[x, y] of one layer, and the possible return to go where a sweep needs it."""
+
+    v: np.ndarray  # (X, Y)
+    low: np.ndarray  # (X, Y)
+    high: np.ndarray  # (X, Y)
+
+
 STEP, LAST, CHANCES = 0, 1, 2
 
 
 @jit()
-def stretch_of(v, x, base, stride, count):
-    """V[x, base + stride i] for i < count. As a slice: an index that might be negative would keep the loops from being vectorised."""
-    if stride == 1:
-        return v[x][base : base + count]
-    row, gathered = v[x], np.empty(count)
-    for i in range(count):
-        gathered[i] = row[base + stride * i]
-    return gathered
+def values(g, b, begin, end, t, source, target, policy, follow):
+    """The values of the tiles begin..end - 1 of a level in layer t. Returns how many choices changed.
 
+        Q(x, y) of an arm = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
 
-@jit(inline="always")
-def expectation(g, b, row, v, base, stride, count, constant, out):
-    """out[i] = constant + sum_j p_j V[x_j, base + stride i]."""
-    j, hi = g.row_ptr[row], b.end[row]
-    for i in range(count):
-        out[i] = constant
-    while j < hi:
-        # Rows are taken four at a time, so that `out` is read and written once for them.
-        p0, v0 = b.q[j], stretch_of(v, b.x[j], base, stride, count)
-        p1, v1 = (b.q[j + 1], stretch_of(v, b.x[j + 1], base, stride, count)) if j + 1 < hi else (0.0, v0)
-        p2, v2 = (b.q[j + 2], stretch_of(v, b.x[j + 2], base, stride, count)) if j + 2 < hi else (0.0, v0)
-        p3, v3 = (b.q[j + 3], stretch_of(v, b.x[j + 3], base, stride, count)) if j + 3 < hi else (0.0, v0)
-        if j + 1 == hi:
-            for i in range(count):
-                out[i] += p0 * v0[i]
-        elif j + 2 == hi:
-            for i in range(count):
-                out[i] += p0 * v0[i] + p1 * v1[i]
-        else:
-            for i in range(count):
-                out[i] += (p0 * v0[i] + p1 * v1[i]) + (p2 * v2[i] + p3 * v3[i])
-        j += 4
-
-
-@jit()
-def moments(g, b, row, v, base, stride, count, e, s):
-    """e[i] = pV and s[i] = Var_p(V) at base + stride i, shifted by one point of the support."""
-    lo, hi = g.row_ptr[row], b.end[row]
-    v0 = stretch_of(v, b.x[lo], base, stride, count)
-    for i in range(count):
-        e[i] = 0.0
-        s[i] = 0.0
-    j = lo + 1
-    while j < hi:  # two rows at a time, so that e and s are read and written once for both
-        p1, v1 = b.q[j], stretch_of(v, b.x[j], base, stride, count)
-        p2, v2 = (b.q[j + 1], stretch_of(v, b.x[j + 1], base, stride, count)) if j + 1 < hi else (0.0, v0)
-        for i in range(count):
-            d1, d2 = v1[i] - v0[i], v2[i] - v0[i]
-            w1, w2 = p1 * d1, p2 * d2
-            e[i] += w1 + w2
-            s[i] += w1 * d1 + w2 * d2
-        j += 2
-    for i in range(count):
-        s[i] = max(s[i] - e[i] * e[i], 0.0)
-        e[i] += v0[i]
-
-
-@jit()
-def spread(g, row, lo_v, hi_v, base, stride, count, low, high):
-    """The extremes of the possible return to go over the outcomes of a row."""
-    for i in range(count):
-        low[i] = np.inf
-        high[i] = -np.inf
-    for j in range(g.row_ptr[row], g.row_ptr[row + 1]):
-        below, above = stretch_of(lo_v, g.row_x[j], base, stride, count), stretch_of(hi_v, g.row_x[j], base, stride, count)
-        for i in range(count):
-            low[i] = min(low[i], below[i])
-            high[i] = max(high[i], above[i])
-
-
-@jit()
-def optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, high):
-    """e[i] = min(cap, pV + bonus); the cap is infinite where a ceiling is declared."""
-    n, ell = b.n[row], b.ell[g.branch_share[k], x]
-    declared = not np.isnan(b.width)
-    if not declared:
-        spread(g, row, lo_v, hi_v, base, stride, count, low, high)
-    scale = ell / np.sqrt(n) * b.c1 if b.form == HOEFFDING else b.c2 * ell / n
-    if n <= b.free or scale >= 1.0:  # the bonus alone reaches from the lowest value to the cap
-        for i in range(count):
-            e[i] = np.inf if declared else high[i]
-        return
-    moments(g, b, row, v, base, stride, count, e, s)
-    factor = b.c1 * np.sqrt(ell / n)
-    if not declared:  # low becomes the second term of the bonus
-        for i in range(count):
-            low[i] = scale * (high[i] - low[i])
-    else:
-        for i in range(count):
-            low[i] = scale * b.width
-            high[i] = np.inf
-    if b.form == HOEFFDING:
-        for i in range(count):
-            e[i] = min(e[i] + low[i], high[i])
-    elif b.form == MAX:
-        for i in range(count):
-            e[i] = min(e[i] + max(factor * np.sqrt(s[i]), low[i]), high[i])
-    else:
-        for i in range(count):
-            e[i] = min(e[i] + (factor * np.sqrt(s[i]) + low[i]), high[i])
-
-
-@jit(inline="always")
-def add_arm(g, b, a, x, offset, stretch, count, v, lo_v, hi_v, q, e, s, low, high):
-    """q[i] = sum over the branches of arm a of P_Y min(ceiling, r + e); `stretch` > 0: all arms of a bundle at once."""
-    outer = b.reward[g.arm_reward[a], x]
-    only = g.arm_branch[a + 1] - g.arm_branch[a] == 1
-    if not only:
-        for i in range(count):
-            q[i] = outer
-    for k in range(g.arm_branch[a], g.arm_branch[a + 1]):
-        p = g.p[g.branch_p[k], x]
-        if p == 0.0:
-            continue
-        row, inner = g.law[g.branch_law[k], x], b.reward[g.branch_reward[k], x]
-        stride = 1 if stretch > 0 else g.branch_stride[k]
-        base = g.branch_target[k] + (offset * stretch if stretch > 0 else offset * stride)
-        if row >= g.n_unknown and g.row_ptr[row + 1] - g.row_ptr[row] == 1:
-            v0 = stretch_of(v, g.row_x[g.row_ptr[row]], base, stride, count)
-            if only:
-                for i in range(count):
-                    q[i] = outer + (inner + v0[i])
-            else:
-                for i in range(count):
-                    q[i] += p * (inner + v0[i])
-        elif row >= g.n_unknown or b.form == NO_BONUS:
-            expectation(g, b, row, v, base, stride, count, outer + inner if only else inner, q if only else e)
-            if not only:
-                for i in range(count):
-                    q[i] += p * e[i]
-        else:
-            optimistic(g, b, k, x, row, v, lo_v, hi_v, base, stride, count, e, s, low, high)
-            if only:
-                for i in range(count):
-                    q[i] = outer + min(b.ceiling, inner + e[i])
-            else:
-                for i in range(count):
-                    q[i] += p * min(b.ceiling, inner + e[i])
-
-
-@jit()
-def best_of_bundles(q, bundle, best, choice):
-    """best[i] = max_a q[i bundle + a] and choice[i] = the first a that attains it. Returns how many choices changed.
-
-    Without branches: which arm is best is hard to foresee. Four arms, the usual case, are a small tournament.
+    Fields are taken out of g and b once: each access inside a loop would count references.
     """
+    item_gang, item_from, item_count, gang_ptr, gang_run, gang_active = (
+        g.item_gang, g.item_from, g.item_count, g.gang_ptr, g.gang_run, g.gang_active,
+    )  # fmt: skip
+    run_set, run_start, run_decides, run_bundle, run_arm, set_ptr, set_x = (
+        g.run_set, g.run_start, g.run_decides, g.run_bundle, g.run_arm, g.set_ptr, g.set_x,
+    )  # fmt: skip
+    arm_reward, arm_branch, branch_p, branch_law, branch_reward, branch_share, branch_target, branch_stride = (
+        g.arm_reward, g.arm_branch, g.branch_p, g.branch_law, g.branch_reward, g.branch_share, g.branch_target, g.branch_stride,
+    )  # fmt: skip
+    p_y, law, row_ptr, row_x, outcome, p, row_end, reward, n_z, ell_rows = (
+        g.p, g.law, g.row_ptr, g.row_x, b.x, b.q, b.end, b.reward, b.n, b.ell,
+    )  # fmt: skip
+    form, ceiling, ranged = b.form, b.ceiling, np.isnan(b.width)
+    v, low_v, high_v, out = source.v.reshape(-1), source.low.reshape(-1), source.high.reshape(-1), target.v.reshape(-1)
+    columns, out_columns = source.v.shape[1], target.v.shape[1]
+    chosen, chosen_columns = (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t]) if t < g.policy_to.shape[0] else (0, 0)
+    most, width = 0, 0
+    for item in range(begin, end):
+        most = max(most, item_count[item])
+        for j in range(gang_ptr[item_gang[item]], gang_ptr[item_gang[item] + 1]):
+            width = max(width, item_count[item] * max(run_bundle[gang_run[j]], 1))
+    q, e, s, low, high = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     changed = 0
-    if bundle == 4:
-        for i in range(best.shape[0]):
-            q0, q1, q2, q3 = q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]
-            left, right = q1 if q1 > q0 else q0, q3 if q3 > q2 else q2
-            which_left, which_right = 1 if q1 > q0 else 0, 3 if q3 > q2 else 2
-            best[i] = right if right > left else left
-            which = which_right if right > left else which_left
-            changed += choice[i] != which
-            choice[i] = which
-        return changed
-    for i in range(best.shape[0]):
-        top, which = q[i * bundle], 0
-        for a in range(1, bundle):
-            value = q[i * bundle + a]
-            which = a if value > top else which
-            top = value if value > top else top
-        best[i] = top
-        changed += choice[i] != which
-        choice[i] = which
+    for item in range(begin, end):
+        gang, offset, count = item_gang[item], item_from[item], Offset(item_count[item])
+        if not gang_active[gang, t]:
+            continue
+        for j in range(gang_ptr[gang], gang_ptr[gang + 1]):
+            run = gang_run[j]
+            decides, bundle, y = run_decides[run], run_bundle[run], run_start[run] + offset
+            n = count * Offset(max(bundle, 1))
+            for m in range(set_ptr[run_set[run]], set_ptr[run_set[run] + 1]):
+                x = set_x[m]
+                at, mine = Offset(x * out_columns + y), Offset(chosen + x * chosen_columns + y)
+                for a in range(run_arm[run], run_arm[run] + 1 if bundle > 0 else run_arm[run + 1]):
+                    outer, keep = reward[arm_reward[a], x], arm_branch[a + 1] - arm_branch[a] != 1
+                    if keep:
+                        for i in range(n):
+                            q[i] = outer
+                    for k in range(arm_branch[a], arm_branch[a + 1]):
+                        weight = p_y[branch_p[k], x]
+                        if weight == 0.0:
+                            continue
+                        row, inner = law[branch_law[k], x], reward[branch_reward[k], x]
+                        stride = 1 if bundle > 0 else branch_stride[k]
+                        base = branch_target[k] + offset * (bundle if bundle > 0 else stride)
+                        lo, hi = row_ptr[row], row_end[row]
+                        if form == NO_BONUS or row >= g.n_unknown:
+                            constant = inner if keep else outer + inner
+                            expectation(outcome, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, q, room)
+                            continue
+                        seen, ell = n_z[row], ell_rows[branch_share[k], x]
+                        scale = ell / np.sqrt(seen) * b.c1 if form == HOEFFDING else b.c2 * ell / seen
+                        factor, term = 0.0 if form == HOEFFDING else b.c1 * np.sqrt(ell / seen), scale * b.width
+                        if ranged:
+                            spread(row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
+                        if seen <= b.free or scale >= 1.0:  # the bonus alone reaches from the lowest value to the cap
+                            for i in range(n):
+                                q[i] = (q[i] if keep else outer) + weight * (inner + high[i] if ranged else ceiling)
+                        elif hi - lo <= AT_ONCE and stride == 1 and not ranged:
+                            optimistic_mix(
+                                outcome, p, lo, hi, v, columns, base, n, form, factor, term, inner, ceiling, outer, keep, weight, q
+                            )  # fmt: skip
+                        else:
+                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, room)
+                            add_bonus(
+                                room, e, s, n, form, factor, term, scale, ranged, low, high, inner, ceiling, outer, keep, weight, q
+                            )  # fmt: skip
+                    if not decides:
+                        for i in range(n):
+                            out[at + i] = q[i]
+                    elif bundle == 0:
+                        which = a - run_arm[run]
+                        for i in range(n):
+                            better = policy[mine + i] == which if follow else which == 0 or q[i] > best[i]
+                            best[i] = q[i] if better else best[i]
+                            arg[i] = which if better else arg[i]
+                    elif follow:
+                        for i in range(count):
+                            out[at + i] = q[i * Offset(bundle) + Offset(policy[mine + i])]
+                    else:
+                        changed += best_of_bundles(q, bundle, count, out, at, policy, mine)
+                if decides and bundle == 0:
+                    for i in range(n):
+                        out[at + i] = best[i]
+                        changed += policy[mine + i] != arg[i]
+                        policy[mine + i] = arg[i]
     return changed
 
 
 @jit()
-def tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow):
-    """The values of one tile of a gang. Returns how many choices changed."""
-    changed = 0
-    gang, offset, count = g.item_gang[item], g.item_from[item], g.item_count[item]
-    most = count
-    for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
-        most = max(most, count * g.run_bundle[g.gang_run[j]])
-    q, e, s, low, high = np.empty(most), np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    best, arg = np.empty(count), np.empty(count, np.int64)
-    for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
-        run = g.gang_run[j]
-        arms, bundle = g.run_arm[run], g.run_bundle[run]
-        y = g.run_start[run] + offset
-        for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
-            x = g.set_x[m]
-            row = out[x][y : y + count]
-            choice = policy[t, x][y : y + count] if g.run_decides[run] else policy[0, 0][:0]
-            for a in range(1 if bundle > 0 else g.run_arm[run + 1] - arms):
-                add_arm(g, b, arms + a, x, offset, bundle, count * max(bundle, 1), v, lo_v, hi_v, q, e, s, low, high)
-                if not g.run_decides[run]:
-                    for i in range(count):
-                        best[i] = q[i]
-                elif bundle == 0:
-                    for i in range(count):
-                        better = choice[i] == a if follow else a == 0 or q[i] > best[i]
-                        best[i] = q[i] if better else best[i]
-                        arg[i] = a if better else arg[i]
-                elif follow:
-                    for i in range(count):
-                        best[i] = q[i * bundle + choice[i]]
-                else:
-                    changed += best_of_bundles(q, bundle, best, choice)
-            for i in range(count):
-                row[i] = best[i]
-            if bundle == 0 and g.run_decides[run]:
-                for i in range(count):
-                    changed += choice[i] != arg[i]
-                    choice[i] = arg[i]
-    return changed
+def ranges(g, begin, end, t, reward_low, reward_high, source, target):
+    """The possible return to go in the tiles begin..end - 1: extremes over arms, branches and outcomes."""
+    set_x, branch_p, branch_law, branch_target, branch_stride = g.set_x, g.branch_p, g.branch_law, g.branch_target, g.branch_stride
+    arm_reward, arm_branch, branch_reward, p_y, law, row_ptr, row_x = (
+        g.arm_reward, g.arm_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
+    )  # fmt: skip
+    low_v, high_v, low_out, high_out = source.low.reshape(-1), source.high.reshape(-1), target.low.reshape(-1), target.high.reshape(-1)
+    columns, out_columns = source.low.shape[1], target.low.shape[1]
+    most = 0
+    for item in range(begin, end):
+        most = max(most, g.item_count[item])
+    low, high = np.empty(most), np.empty(most)
+    for item in range(begin, end):
+        gang, offset, n = g.item_gang[item], g.item_from[item], Offset(g.item_count[item])
+        if not g.gang_active[gang, t]:
+            continue
+        for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
+            run = g.gang_run[j]
+            y, arm_from, arm_to = g.run_start[run] + offset, g.run_arm[run], g.run_arm[run + 1]
+            for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
+                x = set_x[m]
+                at = Offset(x * out_columns + y)
+                for i in range(n):
+                    low_out[at + i] = np.inf
+                    high_out[at + i] = -np.inf
+                for a in range(arm_from, arm_to):
+                    for k in range(arm_branch[a], arm_branch[a + 1]):
+                        if p_y[branch_p[k], x] == 0.0:
+                            continue
+                        row, stride = law[branch_law[k], x], branch_stride[k]
+                        base = branch_target[k] + offset * stride
+                        spread(row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
+                        least = reward_low[arm_reward[a], x] + reward_low[branch_reward[k], x]
+                        largest = reward_high[arm_reward[a], x] + reward_high[branch_reward[k], x]
+                        for i in range(n):
+                            low_out[at + i] = min(low_out[at + i], least + low[i])
+                            high_out[at + i] = max(high_out[at + i], largest + high[i])
 
 
 @jit()
-def tile_range(g, item, reward_low, reward_high, lo_v, hi_v, lo_out, hi_out):
-    """The possible return to go of one tile: extremes over arms, branches and outcomes."""
-    gang, offset, count = g.item_gang[item], g.item_from[item], g.item_count[item]
-    low, high, bottom, top = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
-    for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
-        run = g.gang_run[j]
-        y = g.run_start[run] + offset
-        for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
-            x = g.set_x[m]
-            for i in range(count):
-                bottom[i] = np.inf
-                top[i] = -np.inf
-            for a in range(g.run_arm[run], g.run_arm[run + 1]):
-                for k in range(g.arm_branch[a], g.arm_branch[a + 1]):
-                    if g.p[g.branch_p[k], x] == 0.0:
-                        continue
-                    stride = g.branch_stride[k]
-                    spread(g, g.law[g.branch_law[k], x], lo_v, hi_v, g.branch_target[k] + offset * stride, stride, count, low, high)
-                    r_low = reward_low[g.arm_reward[a], x] + reward_low[g.branch_reward[k], x]
-                    r_high = reward_high[g.arm_reward[a], x] + reward_high[g.branch_reward[k], x]
-                    for i in range(count):
-                        bottom[i] = min(bottom[i], r_low + low[i])
-                        top[i] = max(top[i], r_high + high[i])
-            for i in range(count):
-                lo_out[x, y + i] = bottom[i]
-                hi_out[x, y + i] = top[i]
-
-
-@jit()
-def level_serial(g, b, level, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow):
-    changed = 0
-    for item in range(g.level_ptr[level], g.level_ptr[level + 1]):
-        if g.gang_active[g.item_gang[item], t]:
-            if np.isnan(b.width):
-                tile_range(g, item, reward_low, reward_high, lo_v, hi_v, lo_out, hi_out)
-            changed += tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow)
-    return changed
+def level_serial(g, b, level, t, source, target, reward_low, reward_high, policy, follow):
+    begin, end = g.level_ptr[level], g.level_ptr[level + 1]
+    if np.isnan(b.width):
+        ranges(g, begin, end, t, reward_low, reward_high, source, target)
+    return values(g, b, begin, end, t, source, target, policy, follow)
 
 
 @jit(parallel=True)
-def level_parallel(g, b, level, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow):
+def level_parallel(g, b, level, t, source, target, reward_low, reward_high, policy, follow):
     """`level_serial` on all threads; tiles do not depend on each other, so the bits are the same."""
+    begin, count = g.level_ptr[level], g.level_ptr[level + 1] - g.level_ptr[level]
+    parts = min(count, PARTS)
     changed = 0
-    for item in numba.prange(g.level_ptr[level], g.level_ptr[level + 1]):
-        if g.gang_active[g.item_gang[item], t]:
-            if np.isnan(b.width):
-                tile_range(g, item, reward_low, reward_high, lo_v, hi_v, lo_out, hi_out)
-            changed += tile(g, b, item, t, v, out, lo_v, hi_v, policy, follow)
+    for part in numba.prange(parts):
+        lo, hi = begin + part * count // parts, begin + (part + 1) * count // parts
+        if np.isnan(b.width):
+            ranges(g, lo, hi, t, reward_low, reward_high, source, target)
+        changed += values(g, b, lo, hi, t, source, target, policy, follow)
     return changed
 
 
 @jit()
-def layer_serial(g, b, first, lo, hi, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow):
+def layer_serial(g, b, first, lo, hi, t, source, target, reward_low, reward_high, policy, follow):
     """One layer: level `first` from the values of the next layer, then the CHANCE levels lo..hi - 1 from the layer itself."""
     changed = 0
     if first >= 0 and g.level_active[first, t]:
-        changed += level_serial(g, b, first, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow)
+        changed += level_serial(g, b, first, t, source, target, reward_low, reward_high, policy, follow)
     for level in range(lo, hi):
         if g.level_active[level, t]:
-            level_serial(g, b, level, t, out, out, lo_out, hi_out, lo_out, hi_out, reward_low, reward_high, policy, follow)
+            level_serial(g, b, level, t, target, target, reward_low, reward_high, policy, follow)
     return changed
 
 
 @jit()
-def layer_parallel(g, b, first, lo, hi, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow):
+def layer_parallel(g, b, first, lo, hi, t, source, target, reward_low, reward_high, policy, follow):
     """`layer_serial` on all threads."""
     changed = 0
     if first >= 0 and g.level_active[first, t]:
-        changed += level_parallel(g, b, first, t, v, out, lo_v, hi_v, lo_out, hi_out, reward_low, reward_high, policy, follow)
+        changed += level_parallel(g, b, first, t, source, target, reward_low, reward_high, policy, follow)
     for level in range(lo, hi):
         if g.level_active[level, t]:
-            level_parallel(g, b, level, t, out, out, lo_out, hi_out, lo_out, hi_out, reward_low, reward_high, policy, follow)
+            level_parallel(g, b, level, t, target, target, reward_low, reward_high, policy, follow)
     return changed
-
-
-@jit()
-def arm_values(g, b, run, x, offset, v, lo_v, hi_v, out):
-    """Q of every arm of one state."""
-    q, e, s, low, high = np.empty(1), np.empty(1), np.empty(1), np.empty(1), np.empty(1)
-    for a in range(g.run_arm[run], g.run_arm[run + 1]):
-        add_arm(g, b, a, x, offset, 0, 1, v, lo_v, hi_v, q, e, s, low, high)
-        out[a - g.run_arm[run]] = q[0]
 
 
 @jit()
@@ -395,124 +294,3 @@ def fill_rewards(known, which, mean, out):
             out[i, x] = known[i, x]
             if which[i, x] >= 0:
                 out[i, x] += mean[which[i, x]]
-
-
-class Cover(NamedTuple):
-    """Which run holds (x, y), for each x the runs in the order of their first column."""
-
-    ptr: np.ndarray  # (X + 1,)
-    start: np.ndarray
-    stop: np.ndarray
-    run: np.ndarray
-
-
-class Walk(NamedTuple):
-    """What episodes need beside the runs."""
-
-    horizon: int
-    layers: Cover
-    last: Cover
-    settled: Cover
-    ends: np.ndarray  # sorted keys x * columns + y of the ends in the layers
-    ends_pay: np.ndarray
-    settled_ends: np.ndarray
-    settled_pay: np.ndarray
-    columns: int
-    settled_columns: int
-    start_x: np.ndarray
-    start_y: np.ndarray
-    start_p: np.ndarray  # cumulative
-    mean: np.ndarray  # (rows of rewards, X): which unknown reward is drawn, or -1
-
-
-@jit()
-def find(cover, x, y):
-    """The run that holds (x, y), or -1."""
-    lo, hi = cover.ptr[x], cover.ptr[x + 1]
-    while lo < hi:
-        m = (lo + hi) >> 1
-        if cover.start[m] <= y:
-            lo = m + 1
-        else:
-            hi = m
-    lo -= 1
-    if lo >= cover.ptr[x] and y < cover.stop[lo]:
-        return cover.run[lo]
-    return -1
-
-
-@jit()
-def paid_at_end(keys, pays, key):
-    i = np.searchsorted(keys, key)
-    return pays[i] if i < keys.shape[0] and keys[i] == key else 0.0
-
-
-@jit()
-def earned(walk, reward, world, tally, which, x, rng):
-    """A reward of row `which`: known, or drawn and counted. Returns it, and whether a mark was reached."""
-    w = walk.mean[which, x]
-    if w < 0:
-        return reward[which, x], False
-    value = world.reward_value[draw(world.reward_rows, world.reward_ptr[w], world.reward_ptr[w + 1], uniform(rng))]
-    return value, add_reward(tally, w, value, 1.0)
-
-
-@jit()
-def rollout(g, walk, reward, world, policy, tally, rng):
-    """One episode: adds to the tally; returns (return, whether a mark was reached). reward: the known parts, (rows of rewards, X)."""
-    i = draw(walk.start_p, 0, walk.start_p.shape[0], uniform(rng))
-    x, y = walk.start_x[i], walk.start_y[i]
-    total = 0.0
-    due = settled = False
-    t = 0
-    while True:
-        if settled:
-            run = find(walk.settled, x, y)
-        else:
-            run = find(walk.last, x, y) if t == walk.horizon - 1 else -1
-            if run < 0:
-                run = find(walk.layers, x, y)
-        if run < 0:
-            pay = (
-                paid_at_end(walk.settled_ends, walk.settled_pay, x * walk.settled_columns + y)
-                if settled
-                else paid_at_end(walk.ends, walk.ends_pay, x * walk.columns + y)
-            )
-            return total + pay, due
-        a = g.run_arm[run]
-        if g.run_decides[run]:
-            a += policy[t, x, y]
-        r, reached = earned(walk, reward, world, tally, g.arm_reward[a], x, rng)
-        total += r
-        due = due or reached
-        u, k = uniform(rng), g.arm_branch[a]
-        mass = g.p[g.branch_p[k], x]
-        while u >= mass and k + 1 < g.arm_branch[a + 1]:
-            k += 1
-            mass += g.p[g.branch_p[k], x]
-        while g.p[g.branch_p[k], x] == 0.0:  # only where rounding left u above the whole mass
-            k -= 1
-        r, reached = earned(walk, reward, world, tally, g.branch_reward[k], x, rng)
-        total += r
-        due = due or reached
-        row = g.law[g.branch_law[k], x]
-        y = g.branch_target[k] + g.branch_stride[k] * (y - g.run_start[run])
-        o = g.row_ptr[row]
-        if g.row_ptr[row + 1] - o > 1:
-            o = draw(world.rows, o, g.row_ptr[row + 1], uniform(rng))
-        if row < g.n_unknown:
-            due = count_outcome(tally, row, o) or due
-        x = g.row_x[o]
-        if g.run_decides[run]:
-            t += 1
-            settled = t == walk.horizon
-
-
-@jit()
-def episodes(g, walk, reward, world, policy, tally, rng, returns):
-    """Episodes under a fixed policy until a mark is reached or `returns` is full. Returns (how many, whether a mark was reached)."""
-    for k in range(returns.shape[0]):
-        returns[k], due = rollout(g, walk, reward, world, policy, tally, rng)
-        if due:
-            return k + 1, True
-    return returns.shape[0], False

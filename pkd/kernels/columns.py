@@ -1,0 +1,179 @@
+"""Passes over stretches of columns: what a law makes of V[x', base + stride i] for i < n, and the best of several arms.
+
+V is flat and a place in it is an unsigned offset. Slices would count references, over which threads fight; an index that might be negative
+keeps loops from being vectorised. A stretch with another stride than 1 is first copied into `room`. Up to five outcomes x' are taken at
+once, so that what they are added to is read and written once for all of them. Conditions inside a loop that do not change in it cost
+nothing: the compiler makes a loop for each case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkd.kernels.forms import MAX
+from pkd.kernels.jit import jit
+
+Offset = np.uintp
+AT_ONCE = 5  # outcomes that a pass takes; as many stretches must `room` hold
+
+
+@jit()
+def copied(v, at, stride, n, room, k):
+    """Copies V[at + stride i] into stretch k of `room`; returns where it stands."""
+    step, to = Offset(stride), Offset(k) * n
+    for i in range(n):
+        room[to + i] = v[at + step * i]
+    return to
+
+
+@jit()
+def mass(p, j, k, m):
+    """The probability of outcome j + k, or 0 where there are only m outcomes from j on."""
+    return p[j + k] if k < m else 0.0
+
+
+@jit()
+def begin(x, j, k, m, columns, base):
+    """Where the stretch of outcome j + k begins; beyond m outcomes the last of them."""
+    return Offset(x[j + min(k, m - 1)] * columns + base)
+
+
+@jit()
+def mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
+    """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes; with `keep`, weight times that is added to what was there."""
+    if m <= 2:
+        for i in range(n):
+            value = constant + (p0 * v[o0 + i] + p1 * v[o1 + i])
+            out[i] = out[i] + weight * value if keep else value
+    else:
+        for i in range(n):
+            value = constant + (((p0 * v[o0 + i] + p1 * v[o1 + i]) + (p2 * v[o2 + i] + p3 * v[o3 + i])) + p4 * v[o4 + i])
+            out[i] = out[i] + weight * value if keep else value
+
+
+@jit()
+def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
+    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mixed`."""
+    if hi - lo == 1:
+        at, step, p0 = begin(x, lo, 0, 1, columns, base), Offset(stride), p[lo]
+        for i in range(n):
+            value = constant + p0 * v[at + step * i]
+            out[i] = out[i] + weight * value if keep else value
+        return
+    for j in range(lo, hi, 5):
+        m = min(hi - j, 5)
+        p0, p1, p2, p3, p4 = p[j], mass(p, j, 1, m), mass(p, j, 2, m), mass(p, j, 3, m), mass(p, j, 4, m)
+        o0, o1, o2 = begin(x, j, 0, m, columns, base), begin(x, j, 1, m, columns, base), begin(x, j, 2, m, columns, base)
+        o3, o4 = begin(x, j, 3, m, columns, base), begin(x, j, 4, m, columns, base)
+        start, more, share = constant if j == lo else 0.0, keep or j > lo, weight if keep else 1.0
+        if stride == 1:
+            mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+        else:
+            o0, o1, o2 = copied(v, o0, stride, n, room, 0), copied(v, o1, stride, n, room, 1), copied(v, o2, stride, n, room, 2)
+            o3, o4 = copied(v, o3, stride, n, room, 3), copied(v, o4, stride, n, room, 4)
+            mixed(room, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+
+
+@jit()
+def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, inner, ceiling, outer, keep, weight, q):
+    """q[i] = outer + weight min(ceiling, inner + pV + bonus) at base + i for up to five outcomes; with `keep`, added to what was there.
+
+    bonus = factor sqrt(Var) + term, or the larger of the two. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2 would lose digits.
+    """
+    m = hi - lo
+    p1, p2, p3, p4 = mass(p, lo, 1, m), mass(p, lo, 2, m), mass(p, lo, 3, m), mass(p, lo, 4, m)
+    o0, o1, o2 = begin(x, lo, 0, m, columns, base), begin(x, lo, 1, m, columns, base), begin(x, lo, 2, m, columns, base)
+    o3, o4 = begin(x, lo, 3, m, columns, base), begin(x, lo, 4, m, columns, base)
+    for i in range(n):
+        shift = v[o0 + i]
+        d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
+        w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
+        e, s = (w1 + w2) + (w3 + w4), (w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4)
+        deviation = factor * np.sqrt(max(s - e * e, 0.0))
+        bonus = max(deviation, term) if form == MAX else deviation + term
+        q[i] = (q[i] if keep else outer) + weight * min(ceiling, inner + ((e + shift) + bonus))
+
+
+@jit()
+def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
+    """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i]; with `more` added to what was there."""
+    for i in range(n):
+        shift = v[o0 + i]
+        d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
+        w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
+        e[i] = (e[i] if more else 0.0) + ((w1 + w2) + (w3 + w4))
+        s[i] = (s[i] if more else 0.0) + ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4))
+
+
+@jit()
+def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
+    """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
+    o0 = copied(v, begin(x, lo, 0, 1, columns, base), stride, n, room, 0)
+    for j in range(lo + 1, max(hi, lo + 2), 4):
+        m = min(hi - j, 4)
+        p1, p2, p3, p4 = mass(p, j, 0, m), mass(p, j, 1, m), mass(p, j, 2, m), mass(p, j, 3, m)
+        o1 = copied(v, begin(x, j, 0, m, columns, base), stride, n, room, 1)
+        o2 = copied(v, begin(x, j, 1, m, columns, base), stride, n, room, 2)
+        o3 = copied(v, begin(x, j, 2, m, columns, base), stride, n, room, 3)
+        o4 = copied(v, begin(x, j, 3, m, columns, base), stride, n, room, 4)
+        add_moments(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
+
+
+@jit()
+def add_bonus(v0, e, s, n, form, factor, term, scale, ranged, low, high, inner, ceiling, outer, keep, weight, q):
+    """`optimistic_mix` from moments around v0; `ranged`: term = scale (high - low) and pV + bonus is capped at `high`."""
+    for i in range(n):
+        deviation, second = factor * np.sqrt(max(s[i] - e[i] * e[i], 0.0)), scale * (high[i] - low[i]) if ranged else term
+        bonus = max(deviation, second) if form == MAX else deviation + second
+        value = (e[i] + v0[i]) + bonus
+        q[i] = (q[i] if keep else outer) + weight * min(ceiling, inner + (min(value, high[i]) if ranged else value))
+
+
+@jit()
+def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
+    """The extremes of the possible return to go over the outcomes of a law."""
+    step = Offset(stride)
+    for i in range(n):
+        low[i] = np.inf
+        high[i] = -np.inf
+    for j in range(lo, hi):
+        at = Offset(x[j] * columns + base)
+        if stride == 1:
+            for i in range(n):
+                low[i] = min(low[i], lo_v[at + i])
+                high[i] = max(high[i], hi_v[at + i])
+        else:
+            for i in range(n):
+                low[i] = min(low[i], lo_v[at + step * i])
+                high[i] = max(high[i], hi_v[at + step * i])
+
+
+@jit()
+def best_of_bundles(q, arms, n, out, at, policy, mine):
+    """out[at + i] = max_a q[i arms + a] and policy[mine + i] = the first a that attains it. Returns how many choices changed.
+
+    Without branches: which arm is best is hard to foresee. Four arms, the usual case, are a small tournament.
+    """
+    changed = 0
+    if arms == 4:
+        for i in range(n):
+            k = Offset(4) * i
+            q0, q1, q2, q3 = q[k], q[k + Offset(1)], q[k + Offset(2)], q[k + Offset(3)]
+            left, right = q1 if q1 > q0 else q0, q3 if q3 > q2 else q2
+            which_left, which_right = 1 if q1 > q0 else 0, 3 if q3 > q2 else 2
+            out[at + i] = right if right > left else left
+            which = which_right if right > left else which_left
+            changed += policy[mine + i] != which
+            policy[mine + i] = which
+        return changed
+    for i in range(n):
+        k = Offset(arms) * i
+        top, which = q[k], 0
+        for a in range(1, arms):
+            value = q[k + Offset(a)]
+            which = a if value > top else which
+            top = value if value > top else top
+        out[at + i] = top
+        changed += policy[mine + i] != which
+        policy[mine + i] = which
+    return changed
