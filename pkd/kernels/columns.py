@@ -18,24 +18,24 @@ AT_ONCE = 5  # outcomes that a pass takes; as many stretches must `room` hold
 
 
 @jit()
-def copied(v, at, stride, n, room, k):
-    """Copies V[at + stride i] into stretch k of `room`; returns where it stands."""
-    step, to = Offset(stride), Offset(k) * n
+def copied(v, at, stride, n, room, to):
+    """Copies V[at + stride i] to room[to + i]; returns `to`."""
+    step = Offset(stride)
     for i in range(n):
         room[to + i] = v[at + step * i]
     return to
 
 
 @jit()
-def mass(p, j, k, m):
-    """The probability of outcome j + k, or 0 where there are only m outcomes from j on."""
-    return p[j + k] if k < m else 0.0
+def mass(p, j, hi):
+    """The probability of outcome j; 0 beyond the last."""
+    return p[j] if j < hi else 0.0
 
 
 @jit()
-def begin(x, j, k, m, columns, base):
-    """Where the stretch of outcome j + k begins; beyond m outcomes the last of them."""
-    return Offset(x[j + min(k, m - 1)] * columns + base)
+def begin(x, j, hi, columns, base):
+    """Where the stretch of outcome j begins; that of the last one beyond it."""
+    return Offset(x[min(j, hi - 1)] * columns + base)
 
 
 @jit()
@@ -55,23 +55,23 @@ def mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weigh
 def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
     """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mixed`."""
     if hi - lo == 1:
-        at, step, p0 = begin(x, lo, 0, 1, columns, base), Offset(stride), p[lo]
+        at, step, p0 = begin(x, lo, hi, columns, base), Offset(stride), p[lo]
         for i in range(n):
             value = constant + p0 * v[at + step * i]
             out[i] = out[i] + weight * value if keep else value
         return
-    for j in range(lo, hi, 5):
-        m = min(hi - j, 5)
-        p0, p1, p2, p3, p4 = p[j], mass(p, j, 1, m), mass(p, j, 2, m), mass(p, j, 3, m), mass(p, j, 4, m)
-        o0, o1, o2 = begin(x, j, 0, m, columns, base), begin(x, j, 1, m, columns, base), begin(x, j, 2, m, columns, base)
-        o3, o4 = begin(x, j, 3, m, columns, base), begin(x, j, 4, m, columns, base)
+    for j in range(lo, hi, AT_ONCE):
+        p0, p1, p2, p3, p4 = p[j], mass(p, j + 1, hi), mass(p, j + 2, hi), mass(p, j + 3, hi), mass(p, j + 4, hi)
+        o0, o1, o2 = begin(x, j, hi, columns, base), begin(x, j + 1, hi, columns, base), begin(x, j + 2, hi, columns, base)
+        o3, o4 = begin(x, j + 3, hi, columns, base), begin(x, j + 4, hi, columns, base)
         start, more, share = constant if j == lo else 0.0, keep or j > lo, weight if keep else 1.0
         if stride == 1:
-            mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            mixed(v, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
         else:
-            o0, o1, o2 = copied(v, o0, stride, n, room, 0), copied(v, o1, stride, n, room, 1), copied(v, o2, stride, n, room, 2)
-            o3, o4 = copied(v, o3, stride, n, room, 3), copied(v, o4, stride, n, room, 4)
-            mixed(room, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            two = n + n
+            o0, o1, o2 = copied(v, o0, stride, n, room, Offset(0)), copied(v, o1, stride, n, room, n), copied(v, o2, stride, n, room, two)
+            o3, o4 = copied(v, o3, stride, n, room, two + n), copied(v, o4, stride, n, room, two + two)
+            mixed(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
 @jit()
@@ -80,10 +80,9 @@ def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, inner,
 
     bonus = factor sqrt(Var) + term, or the larger of the two. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2 would lose digits.
     """
-    m = hi - lo
-    p1, p2, p3, p4 = mass(p, lo, 1, m), mass(p, lo, 2, m), mass(p, lo, 3, m), mass(p, lo, 4, m)
-    o0, o1, o2 = begin(x, lo, 0, m, columns, base), begin(x, lo, 1, m, columns, base), begin(x, lo, 2, m, columns, base)
-    o3, o4 = begin(x, lo, 3, m, columns, base), begin(x, lo, 4, m, columns, base)
+    p1, p2, p3, p4 = mass(p, lo + 1, hi), mass(p, lo + 2, hi), mass(p, lo + 3, hi), mass(p, lo + 4, hi)
+    o0, o1, o2 = begin(x, lo, hi, columns, base), begin(x, lo + 1, hi, columns, base), begin(x, lo + 2, hi, columns, base)
+    o3, o4 = begin(x, lo + 3, hi, columns, base), begin(x, lo + 4, hi, columns, base)
     for i in range(n):
         shift = v[o0 + i]
         d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
@@ -108,14 +107,13 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
 @jit()
 def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
     """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
-    o0 = copied(v, begin(x, lo, 0, 1, columns, base), stride, n, room, 0)
-    for j in range(lo + 1, max(hi, lo + 2), 4):
-        m = min(hi - j, 4)
-        p1, p2, p3, p4 = mass(p, j, 0, m), mass(p, j, 1, m), mass(p, j, 2, m), mass(p, j, 3, m)
-        o1 = copied(v, begin(x, j, 0, m, columns, base), stride, n, room, 1)
-        o2 = copied(v, begin(x, j, 1, m, columns, base), stride, n, room, 2)
-        o3 = copied(v, begin(x, j, 2, m, columns, base), stride, n, room, 3)
-        o4 = copied(v, begin(x, j, 3, m, columns, base), stride, n, room, 4)
+    o0, two = copied(v, begin(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
+    for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
+        p1, p2, p3, p4 = mass(p, j, hi), mass(p, j + 1, hi), mass(p, j + 2, hi), mass(p, j + 3, hi)
+        o1 = copied(v, begin(x, j, hi, columns, base), stride, n, room, n)
+        o2 = copied(v, begin(x, j + 1, hi, columns, base), stride, n, room, two)
+        o3 = copied(v, begin(x, j + 2, hi, columns, base), stride, n, room, two + n)
+        o4 = copied(v, begin(x, j + 3, hi, columns, base), stride, n, room, two + two)
         add_moments(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
 
 

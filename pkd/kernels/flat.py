@@ -188,18 +188,17 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
     """
     rooms = hi.shape[0]
     for t in range(g.horizon, -1, -1):
-        first = g.settlement if t == g.horizon else CHANCES
-        last = g.blocks.shape[0] if t == g.horizon else g.settlement
-        if t < g.horizon:
-            if t == g.horizon - 1:
-                extremes(g, LAST, t, low, high, hi_settled, lo_settled, hi[t % rooms], lo[t % rooms], cap, width)
+        settles, last = t == g.horizon, t == g.horizon - 1
+        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % rooms], lo[t % rooms])
+        for block in range(g.blocks.shape[0]):
+            if (block >= g.settlement) != settles or (block == STEP and last) or (block == LAST and not last):
+                continue
+            if block >= CHANCES:
+                extremes(g, block, t, low, high, hi_here, lo_here, hi_here, lo_here, cap, width)
+            elif last:
+                extremes(g, block, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width)
             else:
-                extremes(g, STEP, t, low, high, hi[(t + 1) % rooms], lo[(t + 1) % rooms], hi[t % rooms], lo[t % rooms], cap, width)
-        for block in range(first, last):
-            if t == g.horizon:
-                extremes(g, block, t, low, high, hi_settled, lo_settled, hi_settled, lo_settled, cap, width)
-            else:
-                extremes(g, block, t, low, high, hi[t % rooms], lo[t % rooms], hi[t % rooms], lo[t % rooms], cap, width)
+                extremes(g, block, t, low, high, hi[(t + 1) % rooms], lo[(t + 1) % rooms], hi_here, lo_here, cap, width)
 
 
 @jit()

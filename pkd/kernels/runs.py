@@ -89,7 +89,47 @@ STEP, LAST, CHANCES = 0, 1, 2
 
 
 @jit()
-def values(g, b, begin, end, t, source, target, policy, follow):
+def ranges(g, begin, end, t, reward_low, reward_high, source, target):
+    """The possible return to go in the tiles begin..end - 1: extremes over arms, branches and outcomes."""
+    set_x, branch_p, branch_law, branch_target, branch_stride = g.set_x, g.branch_p, g.branch_law, g.branch_target, g.branch_stride
+    arm_reward, arm_branch, branch_reward, p_y, law, row_ptr, row_x = (
+        g.arm_reward, g.arm_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
+    )  # fmt: skip
+    low_v, high_v, low_out, high_out = source.low.reshape(-1), source.high.reshape(-1), target.low.reshape(-1), target.high.reshape(-1)
+    columns, out_columns = source.low.shape[1], target.low.shape[1]
+    most = 0
+    for item in range(begin, end):
+        most = max(most, g.item_count[item])
+    low, high = np.empty(most), np.empty(most)
+    for item in range(begin, end):
+        gang, offset, n = g.item_gang[item], g.item_from[item], Offset(g.item_count[item])
+        if not g.gang_active[gang, t]:
+            continue
+        for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
+            run = g.gang_run[j]
+            y, arm_from, arm_to = g.run_start[run] + offset, g.run_arm[run], g.run_arm[run + 1]
+            for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
+                x = set_x[m]
+                at = Offset(x * out_columns + y)
+                for i in range(n):
+                    low_out[at + i] = np.inf
+                    high_out[at + i] = -np.inf
+                for a in range(arm_from, arm_to):
+                    for k in range(arm_branch[a], arm_branch[a + 1]):
+                        if p_y[branch_p[k], x] == 0.0:
+                            continue
+                        row, stride = law[branch_law[k], x], branch_stride[k]
+                        base = branch_target[k] + offset * stride
+                        spread(row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
+                        least = reward_low[arm_reward[a], x] + reward_low[branch_reward[k], x]
+                        largest = reward_high[arm_reward[a], x] + reward_high[branch_reward[k], x]
+                        for i in range(n):
+                            low_out[at + i] = min(low_out[at + i], least + low[i])
+                            high_out[at + i] = max(high_out[at + i], largest + high[i])
+
+
+@jit()
+def values(g, b, begin, end, t, source, target, reward_low, reward_high, policy, follow):
     """The values of the tiles begin..end - 1 of a level in layer t. Returns how many choices changed.
 
         Q(x, y) of an arm = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
@@ -109,6 +149,8 @@ def values(g, b, begin, end, t, source, target, policy, follow):
         g.p, g.law, g.row_ptr, g.row_x, b.x, b.q, b.end, b.reward, b.n, b.ell,
     )  # fmt: skip
     form, ceiling, ranged = b.form, b.ceiling, np.isnan(b.width)
+    if ranged:
+        ranges(g, begin, end, t, reward_low, reward_high, source, target)
     v, low_v, high_v, out = source.v.reshape(-1), source.low.reshape(-1), source.high.reshape(-1), target.v.reshape(-1)
     columns, out_columns = source.v.shape[1], target.v.shape[1]
     chosen, chosen_columns = (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t]) if t < g.policy_to.shape[0] else (0, 0)
@@ -188,88 +230,33 @@ def values(g, b, begin, end, t, source, target, policy, follow):
 
 
 @jit()
-def ranges(g, begin, end, t, reward_low, reward_high, source, target):
-    """The possible return to go in the tiles begin..end - 1: extremes over arms, branches and outcomes."""
-    set_x, branch_p, branch_law, branch_target, branch_stride = g.set_x, g.branch_p, g.branch_law, g.branch_target, g.branch_stride
-    arm_reward, arm_branch, branch_reward, p_y, law, row_ptr, row_x = (
-        g.arm_reward, g.arm_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
-    )  # fmt: skip
-    low_v, high_v, low_out, high_out = source.low.reshape(-1), source.high.reshape(-1), target.low.reshape(-1), target.high.reshape(-1)
-    columns, out_columns = source.low.shape[1], target.low.shape[1]
-    most = 0
-    for item in range(begin, end):
-        most = max(most, g.item_count[item])
-    low, high = np.empty(most), np.empty(most)
-    for item in range(begin, end):
-        gang, offset, n = g.item_gang[item], g.item_from[item], Offset(g.item_count[item])
-        if not g.gang_active[gang, t]:
-            continue
-        for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
-            run = g.gang_run[j]
-            y, arm_from, arm_to = g.run_start[run] + offset, g.run_arm[run], g.run_arm[run + 1]
-            for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
-                x = set_x[m]
-                at = Offset(x * out_columns + y)
-                for i in range(n):
-                    low_out[at + i] = np.inf
-                    high_out[at + i] = -np.inf
-                for a in range(arm_from, arm_to):
-                    for k in range(arm_branch[a], arm_branch[a + 1]):
-                        if p_y[branch_p[k], x] == 0.0:
-                            continue
-                        row, stride = law[branch_law[k], x], branch_stride[k]
-                        base = branch_target[k] + offset * stride
-                        spread(row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
-                        least = reward_low[arm_reward[a], x] + reward_low[branch_reward[k], x]
-                        largest = reward_high[arm_reward[a], x] + reward_high[branch_reward[k], x]
-                        for i in range(n):
-                            low_out[at + i] = min(low_out[at + i], least + low[i])
-                            high_out[at + i] = max(high_out[at + i], largest + high[i])
-
-
-@jit()
-def level_serial(g, b, level, t, source, target, reward_low, reward_high, policy, follow):
-    begin, end = g.level_ptr[level], g.level_ptr[level + 1]
-    if np.isnan(b.width):
-        ranges(g, begin, end, t, reward_low, reward_high, source, target)
-    return values(g, b, begin, end, t, source, target, policy, follow)
-
-
-@jit(parallel=True)
-def level_parallel(g, b, level, t, source, target, reward_low, reward_high, policy, follow):
-    """`level_serial` on all threads; tiles do not depend on each other, so the bits are the same."""
-    begin, count = g.level_ptr[level], g.level_ptr[level + 1] - g.level_ptr[level]
-    parts = min(count, PARTS)
-    changed = 0
-    for part in numba.prange(parts):
-        lo, hi = begin + part * count // parts, begin + (part + 1) * count // parts
-        if np.isnan(b.width):
-            ranges(g, lo, hi, t, reward_low, reward_high, source, target)
-        changed += values(g, b, lo, hi, t, source, target, policy, follow)
-    return changed
-
-
-@jit()
 def layer_serial(g, b, first, lo, hi, t, source, target, reward_low, reward_high, policy, follow):
     """One layer: level `first` from the values of the next layer, then the CHANCE levels lo..hi - 1 from the layer itself."""
     changed = 0
-    if first >= 0 and g.level_active[first, t]:
-        changed += level_serial(g, b, first, t, source, target, reward_low, reward_high, policy, follow)
-    for level in range(lo, hi):
-        if g.level_active[level, t]:
-            level_serial(g, b, level, t, target, target, reward_low, reward_high, policy, follow)
+    for level in range(lo - 1, hi):
+        which, read = (first, source) if level < lo else (level, target)
+        if which >= 0 and g.level_active[which, t]:
+            begin, end = g.level_ptr[which], g.level_ptr[which + 1]
+            changed += values(g, b, begin, end, t, read, target, reward_low, reward_high, policy, follow)
     return changed
 
 
-@jit()
+@jit(parallel=True)
 def layer_parallel(g, b, first, lo, hi, t, source, target, reward_low, reward_high, policy, follow):
-    """`layer_serial` on all threads."""
+    """`layer_serial` on all threads; the tiles of a level do not depend on each other, so the bits are the same."""
     changed = 0
-    if first >= 0 and g.level_active[first, t]:
-        changed += level_parallel(g, b, first, t, source, target, reward_low, reward_high, policy, follow)
-    for level in range(lo, hi):
-        if g.level_active[level, t]:
-            level_parallel(g, b, level, t, target, target, reward_low, reward_high, policy, follow)
+    for level in range(lo - 1, hi):
+        which = first if level < lo else level
+        if which < 0 or not g.level_active[which, t]:
+            continue
+        begin, count = g.level_ptr[which], g.level_ptr[which + 1] - g.level_ptr[which]
+        parts = min(count, PARTS)
+        for part in numba.prange(parts):
+            start, stop = begin + part * count // parts, begin + (part + 1) * count // parts
+            if level < lo:
+                changed += values(g, b, start, stop, t, source, target, reward_low, reward_high, policy, follow)
+            else:
+                changed += values(g, b, start, stop, t, target, target, reward_low, reward_high, policy, follow)
     return changed
 
 
