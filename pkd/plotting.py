@@ -41,7 +41,8 @@ def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
     ax = axes(ax)
     k = thinned(min(len(run.returns) for run in runs))
     for name, style in (("upper_values", "--"), ("policy_values", "-")):
-        ax.plot(k + 1, np.mean([getattr(run, name)[k] for run in runs], axis=0), style, label=f"{name.replace('_', ' ')}, {runs[0].label}")
+        mean = np.mean([getattr(run, name)[k] for run in runs], axis=0)
+        ax.plot(k + 1, mean, style, drawstyle="steps-post", label=f"{name.replace('_', ' ')}, {runs[0].label}")
     ax.axhline(runs[0].optimal_value, color="black", linewidth=1, label="optimal value")
     ax.set_xlabel("episode")
     ax.set_ylabel("value")
@@ -51,5 +52,6 @@ def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
 
 
 def thinned(count: int) -> np.ndarray:
-    """At most POINTS episodes, from 0, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).astype(int))
+    """At most POINTS episodes, from 0, first and last among them: half of them evenly, half on a logarithmic axis, whichever is drawn."""
+    half = min(count, POINTS // 2)
+    return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(int)

@@ -1,14 +1,16 @@
-"""Files: arrays and JSON in one .npz, written atomically and read without pickle."""
+"""Files, written atomically: text, and arrays with JSON in one .npz, which is read without pickle."""
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
+import uuid
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -17,30 +19,45 @@ from pkd.model import ModelError
 META = "meta"  # the array that holds the JSON text
 
 
-def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-    """Writes beside the target and then renames, so that a reader never sees half a file."""
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A file that is written beside the target and then renamed, so that a reader never sees half a file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **{META: np.array(json.dumps(meta)), **arrays})  # type: ignore[arg-type]
+        with beside.open("xb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        beside.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text in UTF-8, atomically."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    """Writes arrays and JSON, atomically."""
+    with replacing(path) as file:
+        np.savez_compressed(file, **{META: np.array(json.dumps(meta)), **arrays})  # type: ignore[arg-type]
 
 
 def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the JSON of a file that `write_npz` wrote."""
     try:
+        if Path(path).is_file() and not zipfile.is_zipfile(path):
+            raise ValueError("it is no .npz file")  # NumPy would advise to unpickle it
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(str(arrays.pop(META)))
     except FileNotFoundError:
         raise ModelError(f"{path} does not exist") from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ModelError(f"{path} is not a file that pkd wrote: {error}") from None
     return arrays, meta

@@ -56,7 +56,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     printed = capsys.readouterr().out
-    assert all(command in printed for command in ("demo", "plan", "learn", "compare", "latency", "bound", "check"))
+    assert all(command in printed for command in ("demo", "plan", "learn", "compare", "latency", "bound", "check", "verify", "report"))
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -389,6 +389,13 @@ BAD_INPUT = [
     (["plan", "climb.npz", "--inter-arrival", "0:.4,0:.6"], "pkd plan: error: argument --inter-arrival: the change 0 occurs twice"),
     (["plan", "climb.npz", "--inter-arrival", "0:.5", "--max-delay", "1"], "pkd: error: inter_arrival sums to 0.5, not 1"),
     (["plan", "climb.npz", "--delay-law", "unknown"], "pkd: error: there is no delay to speak of; expected --delay D, or "),
+    (["report"], "pkd report: error: the following arguments are required: RUN.npz"),
+    (["report", "climb.npz", "no.npz"], "pkd: error: climb.npz is not a saved run: it has no entry 'features'; no.npz does not exist"),
+    (
+        ["report", "no.npz", "--out", "no/such/x.html"],
+        "pkd report: error: argument --out: cannot write 'no/such/x.html': expected a file in",
+    ),
+    (["verify", "no.npz", "gone.npz"], "pkd: error: no.npz does not exist; gone.npz does not exist"),
     (["fly"], "pkd: error: argument COMMAND: invalid choice: 'fly'"),
     (["plan", "broken_for_tests:Crashing"], "pkd: error: broken_for_tests:Crashing is a model without a law"),
     (["check", "broken_for_tests:Nothing"], "pkd: error: broken_for_tests:Nothing cannot be imported: "),

@@ -1,7 +1,7 @@
 """The command line `pkd`: one module per command, and here what they share: the parser, and what happens when something goes wrong.
 
 Nothing heavy is imported before a command runs, so that `pkd --help` answers at once. Bad input is one line on stderr and exit code 2; a
-model that breaks its contract is exit code 1 of `pkd check`; an interrupt is exit code 130.
+model that breaks its contract is exit code 1 of `pkd check`, a number that differs that of `pkd verify`; an interrupt is exit code 130.
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pkd.cli import bound, check, compare, demo, latency, learn, plan
+from pkd.cli import bound, check, compare, demo, latency, learn, plan, report, verify
 from pkd.cli.config import with_experiment_file
 from pkd.model import ModelError
 
 __all__ = ["main"]
 
-COMMANDS = {"demo": demo, "plan": plan, "learn": learn, "compare": compare, "latency": latency, "bound": bound, "check": check}
+COMMANDS = {
+    "demo": demo,
+    "plan": plan,
+    "learn": learn,
+    "compare": compare,
+    "latency": latency,
+    "bound": bound,
+    "check": check,
+    "verify": verify,
+    "report": report,
+}
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
@@ -51,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     try:
         words = with_experiment_file(words)
-        args = parser.parse_args(_joined(words))
+        words = _joined(words)
+        args = parser.parse_args(words, argparse.Namespace(typed=words))
         if args.version:
             import pkd
 

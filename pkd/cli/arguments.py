@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pkd.catalog import Found, Problem, find, installed, parse_options
+from pkd.model import ModelError
 
-__all__ = ["TRANSFORMERS", "add_learning", "add_model", "find_model", "fraction", "positive", "seed", "writable"]
+if TYPE_CHECKING:
+    import pkd
+
+__all__ = [
+    "TRANSFORMERS", "add_learning", "add_model", "find_model", "fraction", "model_arguments", "positive", "read_runs", "seed", "writable",
+]  # fmt: skip
 
 TRANSFORMERS = "pkd.transformers"  # the entry-point group of modules with configure(parser) and transform(problem, args)
 
@@ -38,8 +45,6 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
 
 def find_model(args: argparse.Namespace) -> Found:
     """The model that the arguments name, transformed as they say."""
-    from pkd.model import ModelError
-
     word = args.words or args.model
     if word is None:
         raise ModelError("no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id")
@@ -52,6 +57,33 @@ def find_model(args: argparse.Namespace) -> Found:
         return made  # type: ignore[no-any-return]
 
     return find(word, parse_options(args.option), args.horizon, transform)
+
+
+def model_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments that `add_model` reads from words that a file has kept; words that it cannot read are a ModelError."""
+    parser = _Strict(add_help=False)
+    add_model(parser)
+    return parser.parse_args(words)
+
+
+class _Strict(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ModelError(message)
+
+
+def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
+    """The saved runs of some files, by their names; one ModelError names all that are none."""
+    from pkd import Run
+
+    runs, problems = {}, []
+    for path in dict.fromkeys(paths):
+        try:
+            runs[path] = Run.load(path)
+        except ModelError as problem:
+            problems.append(str(problem))
+    if problems:
+        raise ModelError("; ".join(problems))
+    return runs
 
 
 def positive(text: str) -> int:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from pkd.cli.arguments import add_learning, add_model, find_model, writable
 from pkd.cli.output import table, write_csv
@@ -29,6 +31,11 @@ COLUMNS = ("seed", "optimal value", "return per episode", "return at the end", "
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
+    _add_own(parser)
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """All but the model."""
     add_learning(parser, seeds=1)
     parser.add_argument("--optimism", choices=RULES, default="mvp", help="rule of optimism (default: mvp)")
     parser.add_argument("--save", type=writable, metavar="FILE", help="save the run; with several seeds their numbers join the name")
@@ -55,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             progress=not args.quiet and sys.stderr.isatty(),
         )
         if args.save:
-            runs[one].save(_numbered(args.save, one) if args.seeds > 1 else args.save)
+            kept = attrs.evolve(runs[one], model_words=_model_words(args.typed))
+            kept.save(_numbered(args.save, one) if args.seeds > 1 else args.save)
     results = [row(one, found_run) for one, found_run in runs.items()]
     if args.csv:
         write_csv(args.csv, COLUMNS, results)
@@ -96,6 +104,15 @@ def row(one: int, run: pkd.Run) -> tuple[Any, ...]:
         len(run.plans),
         round(run.seconds, 3),
     )
+
+
+def _model_words(typed: Sequence[str]) -> tuple[str, ...]:
+    """The words of a command line that say which model it is: all that are left when the others are read."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--debug", action="store_true")
+    _add_own(parser)
+    _, (_command, *words) = parser.parse_known_args(typed)
+    return tuple(words)
 
 
 def _numbered(path: Path, one: int) -> Path:

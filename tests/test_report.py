@@ -1,0 +1,289 @@
+"""`pkd report`: one page of saved runs that says the right numbers, to everybody, and asks for nothing outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import pkd
+from pkd.cli import main
+from pkd.report import page
+from pkd.run import Words
+from pkd.storage import read_npz, replacing, write_npz
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """What a page holds: elements with their attributes, texts of elements, and tags that are not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append((self.open[-1], data.strip()))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def said(self, tag: str) -> list[str]:
+        return [text for name, text in self.texts if name == tag]
+
+    def facts(self) -> dict[str, str]:
+        """The first description list as a dict."""
+        terms = self.said("dt")
+        return dict(zip(terms, self.said("dd"), strict=False)) if terms else {}
+
+
+def a_run(
+    policy_values: Sequence[float] = (0.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5), seed: int = 0, rule: Any = None, **changes: Any
+) -> pkd.Run:
+    """Ten episodes whose numbers can be worked out by hand: regret 4 + 2 + 0.5, and the second of three plans hopes for too little."""
+    config = {"model": "Ladder", "episodes": 10, "optimism": (rule or pkd.MVP.practical()).to_config(), "delta": 0.1, "seed": seed}
+    run = pkd.Run(
+        upper_values=np.array([6.0, 6.0, 3.9, 3.9, 3.9, 4.5, 4.5, 4.5, 4.5, 4.5]),
+        policy_values=np.array(policy_values),
+        returns=np.full(10, 3.0),
+        plans=np.array([0, 2, 5]),
+        optimal_value=4.0,
+        counts={("rung", 1): {0: 3.0, 1: 4.0}, ("rung", 2): {1: 12.0}, ("rung", 3): {}},
+        config={**config, "replan": "doubling"},
+        seconds=0.25,
+    )
+    return attrs.evolve(run, **changes)
+
+
+def test_a_page_says_what_was_run_and_how_it_went() -> None:
+    facts = Page(page({"ladder.npz": a_run(seed=3)})).facts()
+    assert facts == {
+        "file": "ladder.npz",
+        "model": "Ladder, given as an object",
+        "rule of optimism": "MVP, practical constants (c1 = 0.5, c2 = 0.25, log_factor = 1)",
+        "guarantee": "none: practical constants",
+        "episodes": "10",
+        "replanning": "doubling: 3 plans",
+        "seed": "3",
+        "time, version": f"0.25 s with pkd {pkd.__version__}",
+        "optimal value": "4",
+        "final regret": "6.5",
+        "regret per episode, last tenth": "0.5",
+        "episodes to 95% of the optimum": "> 10",
+        "value of the last policy": "3.5",
+        "violations of optimism": "1 of 3 plans had an upper value below the optimum",
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "guarantee"),
+    [
+        (pkd.MVP(), "theory constants of the paper: optimism holds with probability 0.9"),
+        (pkd.MVP(c1=1.0), "none: practical constants"),
+        (pkd.Hoeffding(), "theory constants of UCBVI-CH: optimism holds with probability 0.9"),
+        (pkd.Greedy(), "none: the rule adds no bonus"),
+        (pkd.PosteriorSampling(), "none: the rule adds no bonus"),
+    ],
+)
+def test_a_page_says_whether_the_constants_guarantee_anything(rule: Any, guarantee: str) -> None:
+    assert Page(page({"run.npz": a_run(rule=rule)})).facts()["guarantee"] == guarantee
+
+
+def test_a_share_of_an_optimum_that_is_not_positive_means_nothing() -> None:
+    costs = a_run([-9.0] * 10, optimal_value=-4.0)
+    assert Page(page({"run.npz": costs})).facts()["episodes to 95% of the optimum"] == "undefined (optimum ≤ 0)"
+
+
+def test_one_run_is_not_compared() -> None:
+    assert Page(page({"run.npz": a_run()})).said("h2") == ["Ladder: MVP, practical constants, seed 0"]
+
+
+def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
+    """Regrets 6.5 and 8.5; the median of two counts of episodes is the later one."""
+    other = [0.0, 0.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5]
+    found = Page(page({"a.npz": a_run(seed=0), "b.npz": a_run(other, seed=1)}))
+    cells = found.said("td")[:8]
+    assert cells == ["MVP, practical constants", "10", "0, 1", "4", "7.5", "6.5 to 8.5", "0.5", "> 10"]
+    assert found.said("h2") == ["Comparison", *(f"Ladder: MVP, practical constants, seed {seed}" for seed in (0, 1))]
+    assert "its band goes from the lowest to the highest" in " ".join(found.said("figcaption"))
+
+
+def test_other_configurations_are_lines_of_their_own() -> None:
+    found = Page(page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy()), "c.npz": a_run(model_words=("ladder", "--delay", "1"))}))
+    assert sum(attributes.get("data-label") == "rule" for attributes in found.all("td")) == 3
+    assert {"Greedy (no bonus)", "ladder --delay 1"} <= set(found.said("td"))
+
+
+def test_a_page_is_whole_and_asks_for_nothing_outside() -> None:
+    text = page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())})
+    found = Page(text)
+    assert found.open == []
+    assert {tag for tag, _ in found.elements} & {"script", "link", "img", "iframe", "object"} == set()
+    links = [value for _, attributes in found.elements for key, value in attributes.items() if key in ("href", "src")]
+    assert [link for link in links if not str(link).startswith("#")] == []
+    assert re.findall(r"https?://|@import|url\((?!#)", text) == []
+
+
+def test_everybody_can_read_a_page() -> None:
+    """A language, a title, headings in order, words for every figure, ids that are unique, columns that are named."""
+    found = Page(page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())}))
+    assert found.all("html")[0]["lang"] == "en"
+    assert found.said("title") == found.said("h1") == ["pkd report: Ladder"]
+    assert len(found.all("svg")) == 3
+    for figure in found.all("svg"):
+        assert figure["role"] == "img"
+        assert "egret" in str(figure["aria-label"])
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert all(attributes["scope"] == "col" for attributes in found.all("th"))
+
+
+def test_figures_take_the_colours_of_the_page() -> None:
+    figures = "".join(re.findall(r"<svg.*?</svg>", page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())}), flags=re.DOTALL))
+    assert "var(--line-2)" in figures
+    assert "currentColor" in figures
+    assert re.findall(r"(?:fill|stroke): #\w+", figures) == []
+
+
+def test_features_come_with_the_words_that_a_file_has() -> None:
+    words = Words(("first rung", "second rung", "third rung"), ((1, "ground", "", "up"), (2, "middle", "", "rest")))
+    found = Page(page({"run.npz": a_run(words=words)}))
+    assert found.said("td") == [
+        "second rung",
+        "12",
+        "1",
+        "first rung",
+        "7",
+        "2",
+        "third rung",
+        "0",
+        "0",
+        "1",
+        "ground",
+        "up",
+        "2",
+        "middle",
+        "rest",
+    ]
+    assert "3 unknown features, 1 of them never visited; the most visited first." in found.said("caption")
+
+
+def test_features_without_words_are_shown_as_they_are() -> None:
+    assert Page(page({"run.npz": a_run()})).said("td")[:3] == ["('rung', 2)", "12", "1"]
+
+
+def test_of_many_features_the_ends_are_shown() -> None:
+    many = {f"z{i:02}": {0: float(100 - i)} for i in range(30)}
+    shown = [cell for cell in Page(page({"run.npz": a_run(counts=many)})).said("td") if not cell.isdigit()]
+    assert shown == ["z00", "z01", "z02", "z03", "z04", "… 20 more", "z25", "z26", "z27", "z28", "z29"]
+
+
+def test_what_a_file_says_is_text_and_not_markup() -> None:
+    text = page({"<b>.npz": a_run(model_words=("<script>alert(1)</script>",), counts={"<i>": {0: 1.0}})})
+    assert re.findall(r"<script|<b>|<i>", text) == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    a_run().save("good.npz")
+    return tmp_path
+
+
+def test_the_command_writes_the_page_of_learned_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["learn", "two_state_chain", "--delay", "1", "--episodes", "40", "--seeds", "2", "--save", "chain.npz"])
+    capsys.readouterr()
+    assert main(["report", "chain-0.npz", "chain-1.npz", "--out", "chain.html"]) == 0
+    assert capsys.readouterr().out == "chain.html: 2 runs\n"
+    found = Page(Path("chain.html").read_text(encoding="utf-8"))
+    assert found.said("h1") == ["pkd report: two_state_chain --delay 1"]
+    assert found.facts()["optimal value"] == "9.1"  # the closed form, see tests/delay/test_delay_facts.py
+    assert "low, low" in " ".join(found.said("td"))  # a state and an action by their names
+
+
+def test_without_a_name_the_page_is_report_html(folder: Path) -> None:
+    assert main(["report", "good.npz"]) == 0
+    assert Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def retold(**meta: Any) -> None:
+    """good.npz with other entries in its JSON, as bad.npz."""
+    arrays, kept = read_npz("good.npz")
+    write_npz("bad.npz", arrays, {**kept, **meta})
+
+
+@pytest.mark.parametrize(
+    ("meta", "why"),
+    [
+        ({"form": 2, "version": "9.9"}, f"it has the form 2 of pkd 9.9; pkd {pkd.__version__} reads the form 1"),
+        ({"run": {"episodes": 10}}, "it has no entry 'model'"),
+        ({"counts": []}, "zip() argument 2 is shorter"),
+        ({"optimal_value": "much"}, "optimal_value: expected a number, found 'much'"),
+        ({"model_words": [1]}, "model_words: expected words, found (1,)"),
+        ({"run": {**a_run().config, "episodes": 11}}, "expected 11 numbers each, found the shapes"),
+        ({"run": {**a_run().config, "optimism": {"rule": "Hope"}}}, "optimism rule 'Hope' is unknown"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(folder: Path, meta: dict[str, Any], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    retold(**meta)
+    assert main(["report", "bad.npz"]) == 2
+    assert capsys.readouterr().err.startswith(f"pkd: error: bad.npz is not a saved run: {why}")
+
+
+def test_one_line_names_every_bad_file_and_no_page_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text.npz").write_text("not a run")
+    Path("half.npz").write_bytes(Path("good.npz").read_bytes()[:400])
+    pkd.TabularMDP([[[1.0]]], [[0.0]], 1).save_npz("table.npz")
+    write_npz("checkpoint.npz", {}, {"checkpoint": {}})
+    names = ["gone.npz", "text.npz", "half.npz", "table.npz", "checkpoint.npz"]
+    assert main(["report", "good.npz", *names]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert [name for name in names if f"{name} " not in said] == []
+    assert "good.npz" not in said
+    assert not Path("report.html").exists()
+
+
+def test_a_file_of_before_is_still_read(folder: Path) -> None:
+    """Files without form, model_words and words, as they were first written."""
+    arrays, meta = read_npz("good.npz")
+    write_npz("old.npz", arrays, {key: meta[key] for key in ("run", "optimal_value", "seconds", "version", "features", "counts")})
+    old = pkd.Run.load("old.npz")
+    assert old.differences(a_run()) == []
+    assert (old.model_words, old.words) == ((), None)
+
+
+def test_a_page_that_cannot_be_finished_leaves_the_old_one(folder: Path) -> None:
+    Path("report.html").write_text("old")
+
+    def half() -> None:
+        with replacing("report.html") as file:
+            file.write(b"ne")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half()
+    assert Path("report.html").read_text() == "old"
+    assert sorted(path.name for path in folder.iterdir()) == ["good.npz", "report.html"]
