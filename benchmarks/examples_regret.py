@@ -181,7 +181,7 @@ def draw(name: str, found: Study, path: Path) -> None:
         yscale="symlog",
         xlabel="episode",
         ylabel="cumulative regret",
-        title=f"{name}: {found.features} features, unshared {found.unshared}, flat {found.flat}",
+        title=f"{name}: {found.features} feature{'s' if found.features > 1 else ''}, unshared {found.unshared}, flat {found.flat}",
     )
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="small")
