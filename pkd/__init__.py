@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pkd import bounds as bounds
     from pkd import kernels as kernels
     from pkd import runs as runs
+    from pkd import workers as workers
     from pkd.check import check_model as check_model
     from pkd.compiled import Compiled as Compiled
     from pkd.engines import compile as compile
@@ -68,7 +69,7 @@ _HOMES = {
     "run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "kernels", "runs")
+_MODULES = ("bounds", "kernels", "runs", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

@@ -7,6 +7,7 @@ command line finds it in the entry-point group `pkd.demos`, prints the first two
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import attrs
@@ -27,6 +28,16 @@ KNOWN, UNKNOWN = "MVP-Delayed, known delay law", "MVP-Delayed, unknown delay law
 PRACTICAL, THEORY, NONE = "practical", "theory", "no bonus"
 PER_STATE, IGNORING = "counts per augmented state", "ignores the delay, learns"
 Curve = tuple[str, str]  # (agent, constants)
+COMPARED: tuple[Curve, ...] = (
+    (KNOWN, PRACTICAL),
+    (UNKNOWN, PRACTICAL),
+    (KNOWN, NONE),
+    (KNOWN, THEORY),
+    (UNKNOWN, THEORY),
+    (PER_STATE, PRACTICAL),
+    (IGNORING, PRACTICAL),
+)
+_LONGEST_FIRST = sorted(COMPARED, key=lambda curve: (PER_STATE, IGNORING, UNKNOWN, KNOWN).index(curve[0]))
 COLOURS: Mapping[Curve, str] = {
     (KNOWN, PRACTICAL): "tab:blue",
     (UNKNOWN, PRACTICAL): "tab:green",
@@ -58,23 +69,26 @@ class Study:
     price: list[tuple[float, float]]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
 
 
-def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False) -> Showcase:
-    """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap."""
+def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None) -> Showcase:
+    """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap.
+
+    workers: processes that share the runs; by default as many as the machine runs at once, and not more than four.
+    """
     delayed = autoscaler()
-    with _bar(progress) as bar:
-        bar.set_description("compiling, or reading what was compiled before")
-        jobs = _jobs(delayed, episodes)
-        steps = [(curve, seed) for curve in jobs for seed in range(seeds)]
-        runs: dict[Curve, list[pkd.Run]] = {curve: [] for curve in jobs}
-        bar.reset(len(steps) + LONGEST_DELAY + 1)
-        for curve, seed in steps:
-            bar.set_description(f"{curve[0]}, {curve[1]}")
-            runs[curve].append(jobs[curve](seed))
-            bar.update()
-        bar.set_description("price of each tick")
-        price = [_price(delayed.problem, delay, bar) for delay in range(LONGEST_DELAY + 1)]
+    # The longest jobs first, so that no worker is left with one at the end.
+    runs = [
+        (curve, seed, max(episodes, LONG) if curve == (KNOWN, THEORY) else episodes) for curve in _LONGEST_FIRST for seed in range(seeds)
+    ]
+    jobs = [*((_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))), *((_run, *job) for job in runs)]
+    with _bar(progress, len(jobs)) as bar:
+        bar.set_description("compiling and learning")
+        count = min(4, pkd.workers.available()) if workers is None else workers
+        found = pkd.workers.spread(_done, jobs, count, bar.update)
+    prices, learned = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1 :]
+    by_curve = {curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve] for curve in COMPARED}
     blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
-    study = Study(episodes, runs, runs[KNOWN, PRACTICAL][0].optimal_value, pkd.evaluate(delayed.known(), delayed.law(), blind), price)
+    ignoring = pkd.evaluate(delayed.known(), delayed.law(), blind)
+    study = Study(episodes, by_curve, by_curve[KNOWN, PRACTICAL][0].optimal_value, ignoring, prices)
     world = f"{delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks"
     return Showcase(
         title=f"autoscaler: {world}; {episodes:,} episodes, {seeds} seed{'s' if seeds > 1 else ''}",
@@ -85,32 +99,36 @@ def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = Fal
     )
 
 
-def _jobs(delayed: Delayed, episodes: int) -> dict[Curve, Callable[[int], pkd.Run]]:
-    """For each agent what makes its run from a seed. Models are compiled once."""
-    law, known, unknown = delayed.law(), pkd.compile(delayed.known()), pkd.compile(delayed.unknown())
-    pkd.learn(known, law, 1)  # compiles the kernels
-    per_state = CountsPerState(delayed.known())
-    own, own_law = pkd.compile(per_state), per_state.law(law)
-    small, theory = pkd.MVP.practical(), pkd.MVP()
-    return {
-        (KNOWN, PRACTICAL): lambda seed: pkd.learn(known, law, episodes, optimism=small, seed=seed),
-        (UNKNOWN, PRACTICAL): lambda seed: pkd.learn(unknown, law, episodes, optimism=small, seed=seed),
-        (KNOWN, NONE): lambda seed: pkd.learn(known, law, episodes, optimism=pkd.Greedy(), seed=seed),
-        (KNOWN, THEORY): lambda seed: pkd.learn(known, law, max(episodes, LONG), optimism=theory, seed=seed),
-        (UNKNOWN, THEORY): lambda seed: pkd.learn(unknown, law, episodes, optimism=theory, seed=seed),
-        (PER_STATE, PRACTICAL): lambda seed: pkd.learn(own, own_law, episodes, optimism=small, seed=seed),
-        (IGNORING, PRACTICAL): lambda seed: learn_ignoring_delay(delayed, episodes, optimism=small, seed=seed, compiled=known),
-    }
+def _done(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
-def _price(problem: Any, delay: int, bar: Any) -> tuple[float, float]:
+def _run(curve: Curve, seed: int, episodes: int) -> pkd.Run:
+    """One run of an agent, without its policy."""
+    agent, constants = curve
+    delayed = autoscaler()
+    rule = {PRACTICAL: pkd.MVP.practical, THEORY: pkd.MVP, NONE: pkd.Greedy}[constants]()
+    if agent == IGNORING:
+        return learn_ignoring_delay(delayed, episodes, optimism=rule, seed=seed, compiled=_world(KNOWN)[0])
+    return attrs.evolve(pkd.learn(*_world(agent), episodes, optimism=rule, seed=seed), policy=None)
+
+
+@cache
+def _world(agent: str) -> tuple[pkd.Compiled, Any]:
+    """The compiled model that an agent learns on, and its law."""
+    delayed = autoscaler()
+    if agent == PER_STATE:
+        per_state = CountsPerState(delayed.known())
+        return pkd.compile(per_state), per_state.law(delayed.law())
+    return pkd.compile(delayed.unknown() if agent == UNKNOWN else delayed.known()), delayed.law()
+
+
+def _price(delay: int) -> tuple[float, float]:
     """The optimum under a constant delay, and what an agent that ignores it gets."""
-    late = Delayed.constant(problem, delay)
+    late = Delayed.constant(autoscaler().problem, delay)
     model, law = pkd.compile(late.known()), late.law()
     blind = IgnoringDelay(late, pkd.plan(late.base, late.base_law))
-    values = pkd.plan(model, law).value, pkd.evaluate(model, law, blind)
-    bar.update()
-    return values
+    return pkd.plan(model, law).value, pkd.evaluate(model, law, blind)
 
 
 def _rows(study: Study) -> list[tuple[str, ...]]:
@@ -188,7 +206,7 @@ def _draw_price(ax: Any, study: Study) -> None:
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 
 
-def _bar(wanted: bool) -> Any:
+def _bar(wanted: bool, total: int) -> Any:
     from tqdm import tqdm
 
-    return tqdm(total=1, disable=not wanted, leave=False)
+    return tqdm(total=total, disable=not wanted, leave=False)

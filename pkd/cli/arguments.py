@@ -38,6 +38,7 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which the guarantee may fail (default: 0.05)")
     parser.add_argument("--seed", type=seed, default=0, help="the first seed (default: 0)")
     parser.add_argument("--seeds", type=positive, default=seeds, metavar="N", help=f"how many seeds (default: {seeds})")
+    parser.add_argument("--workers", type=positive, default=1, metavar="W", help="processes that share the runs (default: 1)")
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table of results")
     parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the cumulative regret")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

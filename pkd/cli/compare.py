@@ -7,11 +7,10 @@ pkd compare two_state_chain --delay 2 --rules practical,hoeffding
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import add_learning, add_model, find_model
-from pkd.cli.learn import RULES, rule
+from pkd.cli.learn import RULES, learned, model_words
 from pkd.cli.output import table, write_csv
 
 if TYPE_CHECKING:
@@ -34,6 +33,11 @@ HEADERS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
+    _add_own(parser)
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """All but the model."""
     parser.add_argument(
         "--rules", type=_rules, default="mvp,practical,greedy", metavar="R,...", help=f"rules, of {', '.join(RULES)} (default: %(default)s)"
     )
@@ -41,23 +45,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = find_model(args)
-    law = found.with_law()
-    import pkd
-
-    compiled = pkd.compile(found.model)
-    pkd.learn(compiled, law, 1)  # compiles the kernels, or reads their cache: not a part of the seconds in the table
-    common: dict[str, Any] = {"delta": args.delta, "replan": args.replan, "progress": not args.quiet and sys.stderr.isatty()}
     seeds = range(args.seed, args.seed + args.seeds)
-    runs = [[pkd.learn(compiled, law, args.episodes, optimism=rule(name), seed=one, **common) for one in seeds] for name in args.rules]
+    flat = learned(args, model_words(args.typed, _add_own), [(name, one, None) for name in args.rules for one in seeds])
+    runs = [flat[i : i + args.seeds] for i in range(0, len(flat), args.seeds)]
+    name = find_model(args).name
     rows = [_row(same) for same in runs]
     if args.csv:
         write_csv(args.csv, HEADERS, rows)
     if args.plot:
         from pkd.cli.regret_plot import regret_plot
 
-        regret_plot(args.plot, f"{found.name}, {args.episodes:,} episodes", runs)
-    print(f"{found.name}: optimal value {runs[0][0].optimal_value:.10g}, {args.episodes:,} episodes, mean over {args.seeds} seeds")
+        regret_plot(args.plot, f"{name}, {args.episodes:,} episodes", runs)
+    print(f"{name}: optimal value {runs[0][0].optimal_value:.10g}, {args.episodes:,} episodes, mean over {args.seeds} seeds")
     print(table(HEADERS, rows))
     return 0
 

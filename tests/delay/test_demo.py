@@ -17,7 +17,7 @@ def shown() -> demo.Showcase:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "LONG", 5)
         patch.setattr(demo, "LONGEST_DELAY", 1)
-        return demo.autoscaler_demo(episodes=EPISODES, seeds=2)
+        return demo.autoscaler_demo(episodes=EPISODES, seeds=2, workers=1)
 
 
 def row(shown: demo.Showcase, *agent: str) -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""Independent jobs in several processes. Every job is a function by name with its arguments and a seed among them, so that what comes out
+does not depend on how many processes there are, or on which of them did what.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+__all__ = ["available", "spread"]
+
+Result = TypeVar("Result")
+
+
+def available() -> int:
+    """How many processes can run at once on this machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spread(
+    function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], workers: int = 1, done: Callable[[], Any] = lambda: None
+) -> list[Result]:
+    """function(*job) for every job, in the order of the jobs; `done` is called after each.
+
+    With several workers the function must be importable and its arguments and results picklable. One worker is this process itself.
+
+    >>> spread(divmod, [(7, 2), (9, 4)])
+    [(3, 1), (2, 1)]
+    """
+    if workers <= 1 or len(jobs) <= 1:
+        results = []
+        for job in jobs:
+            results.append(function(*job))
+            done()
+        return results
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be forked.
+    with ProcessPoolExecutor(min(workers, len(jobs)), get_context("spawn"), initializer=_one_thread) as pool:
+        waiting = [pool.submit(function, *job) for job in jobs]
+        try:
+            for future in as_completed(waiting):
+                future.result()
+                done()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [future.result() for future in waiting]
+
+
+def _one_thread() -> None:
+    """Workers share the machine by processes and not by threads as well; numba reads this when it is imported."""
+    os.environ["NUMBA_NUM_THREADS"] = "1"
