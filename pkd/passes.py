@@ -6,8 +6,10 @@ write by hand, "max over the appended action of the expected value". A test hold
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from operator import is_
 
 import attrs
 import numpy as np
@@ -53,7 +55,7 @@ def unreduced(table: RunTable) -> Layout:
 
 def reduced(table: RunTable, horizon: int) -> Layout:
     """The table after all passes."""
-    runs = [_without_zeros(table, run) for run in table.runs]
+    runs = _without_zeros(table)
     aliases: list[tuple[int, int, int]] = []
     for _ in range(3):  # a merge makes room for a pull, and a pull for a merge; three rounds settle every shipped model
         before = runs
@@ -73,8 +75,8 @@ def _compact(table: RunTable, runs: list[Run], aliases: list[tuple[int, int, int
 
     def moved(run: Run) -> Run:
         space = int(run.part in (LAST, SETTLED))
-        shifted = _mapped(run, lambda way, _: attrs.evolve(way, target=before[space](way.target)))
-        return attrs.evolve(shifted, start=before[int(run.part == SETTLED)](run.start))
+        ways = [[_led(way, before[space](way.target), way.stride) for way in move.ways] for move in run.moves]
+        return attrs.evolve(_with_ways(run, ways), start=before[int(run.part == SETTLED)](run.start))
 
     return Layout(
         runs=[moved(run) for run in runs],
@@ -117,44 +119,33 @@ class _Shift:
 
 def windows(start: list[tuple[int, int, float]], runs: list[Run], horizon: int) -> list[int]:
     """The layers in which each run can be met, as bits; bit H is the settlement."""
-    places = [_Places(runs, (DECISIONS, CHANCES)), _Places(runs, (LAST,)), _Places(runs, (SETTLED,))]
-    bits = [0] * len(runs)
-    everything, last = (1 << horizon) - 1, 1 << (horizon - 1)
-    pending: list[tuple[int, int]] = []
-
-    def meet(space: int, start: int, stop: int, layers: int) -> None:
-        for i in places[2].within(start, stop) if space else places[0].within(start, stop):
-            pending.append((i, layers))
-        if not space and layers & last:
-            pending.extend((i, last) for i in places[1].within(start, stop))
-
-    for _, y, _ in start:
-        meet(0, y, y + 1, 1)
-    while pending:
-        i, layers = pending.pop()
-        run = runs[i]
-        if run.part == DECISIONS:
-            layers &= everything ^ last
-        fresh = layers & ~bits[i]
-        if not fresh:
-            continue
-        bits[i] |= fresh
-        settles = run.part in (LAST, SETTLED)
-        onward = 1 << horizon if settles else (fresh << 1) & everything if run.part == DECISIONS else fresh
-        if onward:
-            for way in _ways(run):
-                meet(int(settles), *_span(way, run.length), onward)
-    return bits
+    part = np.array([run.part for run in runs], np.int64)
+    leads, places = _Leads(runs), _Places(runs, (DECISIONS, CHANCES, LAST))
+    met = np.zeros((horizon + 1, len(runs)), bool)
+    layer = np.zeros(len(runs), bool)
+    layer[[i for _, y, _ in start for i in places.within(y, y + 1)]] = True
+    for t in range(horizon):
+        leads.close(layer, part == CHANCES)
+        if t > 0 and np.array_equal(layer, met[t - 1]):  # then every later layer is this one too
+            met[t:horizon] = layer
+            break
+        met[t] = layer
+        layer = leads.after(layer & (part == DECISIONS))
+    met[horizon] = leads.after(met[horizon - 1] & (part == LAST))
+    leads.close(met[horizon], part == SETTLED)
+    met[: horizon - 1, part == LAST] = False
+    met[horizon - 1, part == DECISIONS] = False
+    return [int.from_bytes(row.tobytes(), "little") for row in np.packbits(met.T, axis=1, bitorder="little")]
 
 
 def _reachable(table: RunTable, runs: list[Run], horizon: int) -> list[Run]:
     return [run for run, bits in zip(runs, windows(table.start, runs, horizon), strict=True) if bits]
 
 
-def _without_zeros(table: RunTable, run: Run) -> Run:
-    xs = table.sets.rows[run.xs]
-    moves = tuple(attrs.evolve(move, ways=tuple(way for way in move.ways if table.p.rows[way.p][xs].any())) for move in run.moves)
-    return attrs.evolve(run, moves=moves)
+def _without_zeros(table: RunTable) -> list[Run]:
+    """The runs without the ways that no x takes."""
+    taken = functools.cache(lambda p, xs: bool(table.p.rows[p][table.sets.rows[xs]].any()))
+    return [_with_ways(run, [[way for way in move.ways if taken(way.p, run.xs)] for move in run.moves]) for run in table.runs]
 
 
 def _merged(table: RunTable, runs: list[Run]) -> tuple[list[Run], list[tuple[int, int, int]]]:
@@ -175,11 +166,12 @@ def _merged(table: RunTable, runs: list[Run]) -> tuple[list[Run], list[tuple[int
             alone = all((other.start, other.length) == (run.start, run.length) for other in here)
             if not alone or _any_between(ended[space], run.start, stop):
                 continue
-            key = (space, run.length, frozenset((other.part, other.xs, other.moves) for other in here))
+            key = (space, run.length, frozenset((other.part, other.xs, other.level, other.moves) for other in here))
             original = first.setdefault(key, run.start)
             if original != run.start and not (space == 0 and any(run.start <= y < stop for y in begun)):
                 moved[space][run.start] = (run.length, original)
-    starts = sorted(moved[0]), sorted(moved[1])
+    moved = _stretches(moved[0]), _stretches(moved[1])
+    starts = list(moved[0]), list(moved[1])
 
     def redirected(way: Way, run: Run) -> Way:
         space = int(run.part in (LAST, SETTLED))
@@ -189,107 +181,112 @@ def _merged(table: RunTable, runs: list[Run]) -> tuple[list[Run], list[tuple[int
             return way
         start = starts[space][i]
         length, original = moved[space][start]
-        return attrs.evolve(way, target=way.target - start + original) if end <= start + length else way
+        return _led(way, way.target - start + original, way.stride) if end <= start + length else way
 
     aliases = [(start, *moved[0][start]) for start in starts[0]]
-    return ([_mapped(run, redirected) for run in runs] if any(moved) else runs), aliases
+    if any(moved):
+        runs = [_with_ways(run, [[redirected(way, run) for way in move.ways] for move in run.moves]) for run in runs]
+    return runs, aliases
+
+
+def _stretches(moved: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Neighbours that move by the same distance move together."""
+    joined: dict[int, tuple[int, int]] = {}
+    begin = end = by = 0
+    for start, (length, original) in sorted(moved.items()):
+        if not joined or start != end or original - start != by:
+            begin, by = start, original - start
+        end = start + length
+        joined[begin] = (end - begin, begin + by)
+    return joined
 
 
 def _pulled(table: RunTable, runs: list[Run]) -> list[Run]:
     """CHANCE states that only pass through, or that have one user, become part of their users."""
     chances = _Places(runs, (CHANCES,)), _Places(runs, (SETTLED,))
     identity = {i for i, row in enumerate(table.law.rows) if _is_identity(table, row)}
+    xs = [frozenset(row.tolist()) for row in table.sets.rows]
     used = [0] * len(runs)
     shared = [False] * len(runs)
-    sizes = [len(table.sets.rows[run.xs]) * run.length for run in runs]
-    for run in runs:
+    sizes = [len(xs[run.xs]) * run.length for run in runs]
+    for run, size in zip(runs, sizes, strict=True):
         space = int(run.part in (LAST, SETTLED))
         for way in _ways(run):
             for i in chances[space].within(*_span(way, run.length)):
-                if way.law in identity and _covers(table, runs[i], way, run):
-                    used[i] += len(table.sets.rows[run.xs]) * run.length
-                elif _touches(table, runs[i], way, run, identity):
+                if way.law not in identity:
+                    shared[i] = True
+                elif _covers(xs, runs[i], way, run):
+                    used[i] += size
+                elif not xs[run.xs].isdisjoint(xs[runs[i].xs]):
                     shared[i] = True
     for x, y, _ in table.start:
         for i in chances[0].within(y, y + 1):
-            shared[i] |= x in table.sets.rows[runs[i].xs]
+            shared[i] |= x in xs[runs[i].xs]
 
+    lines = [_line(table, run, identity) for run in runs]
     whole = _Places(runs, (DECISIONS, CHANCES, LAST)), _Places(runs, (SETTLED,))
     ended = sorted({y for _, y in table.ends}), sorted({y for _, y in table.settled_ends})
 
     def passed(way: Way, run: Run, space: int) -> Way:
         """A way into columns that only pass through, for every x, leads to where they lead."""
         begin, end = _span(way, run.length)
-        found = [runs[i] for i in whole[space].within(begin, end)]
-        lines = {through(hop) for hop in found}
-        if len(lines) != 1 or None in lines or not _tiled(found, begin, end) or _any_between(ended[space], begin, end):
+        found = whole[space].within(begin, end)
+        line = lines[found[0]] if found else None
+        if line is None or any(lines[i] != line for i in found):
             return way
-        ((shift, stride),) = lines  # type: ignore[misc]
-        return attrs.evolve(way, target=shift + stride * way.target, stride=stride * way.stride)
+        if not _tiled([runs[i] for i in found], begin, end) or _any_between(ended[space], begin, end):
+            return way
+        shift, stride = line
+        return _led(way, shift + stride * way.target, stride * way.stride)
 
-    def through(hop: Run) -> tuple[int, int] | None:
-        """(shift, stride) where every column y of a run only passes through to shift + stride * y."""
-        if hop.part not in (CHANCES, SETTLED) or len(hop.moves[0].ways) != 1 or hop.moves[0].reward != table.no_reward:
+    def target(way: Way, run: Run, space: int) -> int | None:
+        """The one CHANCE run that a way leads into with all its columns and x."""
+        if way.law not in identity or way.reward != table.no_reward:
             return None
-        (inside,) = hop.moves[0].ways
-        plain = inside.law in identity and inside.reward == table.no_reward
-        return (inside.target - inside.stride * hop.start, inside.stride) if plain else None
+        found = [i for i in chances[space].within(*_span(way, run.length)) if not xs[runs[i].xs].isdisjoint(xs[run.xs])]
+        return found[0] if len(found) == 1 and _covers(xs, runs[found[0]], way, run) else None
 
-    def pull(run: Run) -> Run:
-        space = int(run.part in (LAST, SETTLED))
-        moves = []
-        for move in run.moves:
-            ways: list[Way] = []
-            reward = move.reward
-            for way in (passed(way, run, space) for way in move.ways):
-                inner = _target(table, runs, chances[space], way, run) if way.law in identity and way.reward == table.no_reward else None
-                if inner is None:
-                    ways.append(way)
-                    continue
-                (hop,) = runs[inner].moves
-                only = len(move.ways) == 1 and _all_ones(table, way.p, run)
-                passes = len(hop.ways) == 1 and hop.ways[0].law in identity and hop.ways[0].reward == table.no_reward
-                if not ((passes and hop.reward == table.no_reward) or (used[inner] == sizes[inner] and not shared[inner])):
-                    ways.append(way)
-                elif hop.reward == table.no_reward or (only and reward == table.no_reward):
-                    if hop.reward != table.no_reward:
-                        reward = hop.reward
-                    ways.extend(_through(table, way, runs[inner], inside) for inside in hop.ways)
-                else:
-                    ways.append(way)
-            moves.append(Move(reward, tuple(ways)))
-        return attrs.evolve(run, moves=tuple(moves))
+    def pull(move: Move, run: Run, space: int) -> Move:
+        ways: list[Way] = []
+        reward = move.reward
+        for way in (passed(way, run, space) for way in move.ways):
+            inner = target(way, run, space)
+            if inner is None or not (lines[inner] or (used[inner] == sizes[inner] and not shared[inner])):
+                ways.append(way)
+                continue
+            (hop,) = runs[inner].moves
+            free = reward == table.no_reward and len(move.ways) == 1 and (table.p.rows[way.p][table.sets.rows[run.xs]] == 1.0).all()
+            if hop.reward == table.no_reward or free:
+                reward = reward if hop.reward == table.no_reward else hop.reward
+                ways.extend(_through(table, way, run, runs[inner]))
+            else:
+                ways.append(way)
+        return _with(move, reward, ways)
 
-    return [pull(run) for run in runs]
+    return [_with_moves(run, [pull(move, run, int(run.part in (LAST, SETTLED))) for move in run.moves]) for run in runs]
 
 
-def _through(table: RunTable, way: Way, hop: Run, inside: Way) -> Way:
-    """Two ways in a row: probabilities multiply, progressions compose."""
-    p = table.p.add(table.p.rows[way.p] * table.p.rows[inside.p])
-    return attrs.evolve(inside, p=p, target=inside.target + inside.stride * (way.target - hop.start), stride=inside.stride * way.stride)
+def _line(table: RunTable, hop: Run, identity: set[int]) -> tuple[int, int] | None:
+    """(shift, stride) where every column y of a run only passes through to shift + stride * y."""
+    if hop.part not in (CHANCES, SETTLED) or len(hop.moves[0].ways) != 1 or hop.moves[0].reward != table.no_reward:
+        return None
+    (inside,) = hop.moves[0].ways
+    plain = inside.law in identity and inside.reward == table.no_reward
+    return (inside.target - inside.stride * hop.start, inside.stride) if plain else None
 
 
-def _target(table: RunTable, runs: list[Run], chances: _Places, way: Way, run: Run) -> int | None:
-    """The one CHANCE run that a way leads into with all its columns and x."""
-    found = [i for i in chances.within(*_span(way, run.length)) if set(table.sets.rows[runs[i].xs]) & set(table.sets.rows[run.xs])]
-    return found[0] if len(found) == 1 and _covers(table, runs[found[0]], way, run) else None
+def _through(table: RunTable, way: Way, run: Run, hop: Run) -> Iterator[Way]:
+    """A way of a run and those of the CHANCE run that it leads into: probabilities multiply, progressions compose."""
+    for inside in hop.moves[0].ways:
+        p = table.p.rows[way.p] * table.p.rows[inside.p]
+        if p[table.sets.rows[run.xs]].any():
+            target = inside.target + inside.stride * (way.target - hop.start)
+            yield Way(table.p.add(p), inside.law, inside.share, target, inside.stride * way.stride, inside.reward)
 
 
-def _covers(table: RunTable, hop: Run, way: Way, run: Run) -> bool:
+def _covers(xs: list[frozenset[int]], hop: Run, way: Way, run: Run) -> bool:
     begin, end = _span(way, run.length)
-    inside = hop.start <= begin and end <= hop.start + hop.length
-    return inside and (hop.xs == run.xs or set(table.sets.rows[run.xs]) <= set(table.sets.rows[hop.xs]))
-
-
-def _touches(table: RunTable, hop: Run, way: Way, run: Run, identity: set[int]) -> bool:
-    """Whether a way may lead into a run by other means than the identity."""
-    if way.law in identity:
-        return bool(set(table.sets.rows[run.xs]) & set(table.sets.rows[hop.xs]))
-    return True
-
-
-def _all_ones(table: RunTable, p: int, run: Run) -> bool:
-    return bool((table.p.rows[p][table.sets.rows[run.xs]] == 1.0).all())
+    return hop.start <= begin and end <= hop.start + hop.length and xs[run.xs] <= xs[hop.xs]
 
 
 def _is_identity(table: RunTable, row: np.ndarray) -> bool:
@@ -307,13 +304,65 @@ class _Places:
         for i in mine:
             for k in range(bisect_left(self.cuts, runs[i].start), bisect_left(self.cuts, runs[i].start + runs[i].length)):
                 self.held[k].append(i)
+        self._found: dict[tuple[int, int], list[int]] = {}
 
-    def within(self, start: int, stop: int) -> Iterable[int]:
+    def within(self, start: int, stop: int) -> list[int]:
         first = max(bisect_right(self.cuts, start) - 1, 0)
-        last = bisect_left(self.cuts, stop)
+        last = bisect_left(self.cuts, stop, lo=first)
         if last - first == 1:
             return self.held[first]
-        return dict.fromkeys(i for k in range(first, last) for i in self.held[k])
+        if (first, last) not in self._found:
+            self._found[first, last] = list(dict.fromkeys(i for k in range(first, last) for i in self.held[k]))
+        return self._found[first, last]
+
+
+class _Leads:
+    """Which runs lead to which, as pairs of arrays."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        ways = [(i, *_span(way, run.length)) for i, run in enumerate(runs) for way in _ways(run)]
+        owner, begin, end = np.array(ways, np.int64).reshape(-1, 3).T
+        part, start, length = np.array([(run.part, run.start, run.length) for run in runs], np.int64).reshape(-1, 3).T
+        settling = np.isin(part, (LAST, SETTLED))[owner]
+        pairs = [
+            _pairs(owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held])
+            for mine, held in ((~settling, np.flatnonzero(part != SETTLED)), (settling, np.flatnonzero(part == SETTLED)))
+        ]
+        self.source, self.target = np.concatenate(pairs, axis=1)
+
+    def after(self, active: np.ndarray) -> np.ndarray:
+        """The runs that active ones lead to."""
+        reached = np.zeros(len(active), bool)
+        reached[self.target[active[self.source]]] = True
+        return reached
+
+    def close(self, active: np.ndarray, passing: np.ndarray) -> None:
+        """Adds all that the active runs lead to through passing ones."""
+        fresh = active & passing
+        while fresh.any():
+            fresh = self.after(fresh) & ~active
+            active |= fresh
+            fresh &= passing
+
+
+def _pairs(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, held: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """(owner, held) for every stretch begin..end that meets a stretch start..stop, (2, pairs)."""
+    cuts = np.unique(np.concatenate([start, stop]))
+    of_cell, cell = _spread(np.searchsorted(cuts, start), np.searchsorted(cuts, stop))
+    order = np.argsort(cell, kind="stable")
+    ptr = np.searchsorted(cell[order], np.arange(len(cuts) + 1))
+    first, last = np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0), np.searchsorted(cuts, end)
+    spans = np.unique(np.array([owner, first, last]), axis=1)
+    of_span, cell = _spread(spans[1], spans[2])
+    of_pair, at = _spread(ptr[cell], ptr[cell + 1])
+    return np.unique(np.array([spans[0][of_span[of_pair]], held[of_cell[order[at]]]]), axis=1)
+
+
+def _spread(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All numbers first..last - 1 of each stretch one after the other: which stretch, and the number."""
+    count = np.maximum(last - first, 0)
+    which = np.repeat(np.arange(len(first)), count)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + first[which]
 
 
 def _ways(run: Run) -> Iterator[Way]:
@@ -322,8 +371,9 @@ def _ways(run: Run) -> Iterator[Way]:
 
 def _span(way: Way, length: int) -> tuple[int, int]:
     """The columns that a way can lead to, from and up to."""
-    end = way.target + way.stride * (length - 1)
-    return min(way.target, end), max(way.target, end) + 1
+    first = way.target
+    last = first + way.stride * (length - 1)
+    return (first, last + 1) if first <= last else (last, first + 1)
 
 
 def _tiled(runs: list[Run], begin: int, end: int) -> bool:
@@ -340,6 +390,20 @@ def _any_between(values: list[int], start: int, stop: int) -> bool:
     return bisect_left(values, start) < bisect_left(values, stop)
 
 
-def _mapped(run: Run, change: Callable[[Way, Run], Way]) -> Run:
-    moves = tuple(attrs.evolve(move, ways=tuple(change(way, run) for way in move.ways)) for move in run.moves)
-    return attrs.evolve(run, moves=moves)
+def _led(way: Way, target: int, stride: int) -> Way:
+    """The same way to other columns."""
+    return Way(way.p, way.law, way.share, target, stride, way.reward)
+
+
+def _with_ways(run: Run, ways: Iterable[list[Way]]) -> Run:
+    """A run with other ways; what stays the same is the same object, which costs nothing to compare."""
+    return _with_moves(run, [_with(move, move.reward, made) for move, made in zip(run.moves, ways, strict=True)])
+
+
+def _with_moves(run: Run, moves: list[Move]) -> Run:
+    return run if all(map(is_, moves, run.moves)) else Run(run.part, run.xs, run.start, run.length, tuple(moves), run.level)
+
+
+def _with(move: Move, reward: int, ways: list[Way]) -> Move:
+    same = reward == move.reward and len(ways) == len(move.ways) and all(map(is_, ways, move.ways))
+    return move if same else Move(reward, tuple(ways))

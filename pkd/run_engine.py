@@ -152,7 +152,8 @@ class RunEngine(Compiled):
         arms = plain.arrays.arms_alone(LAST if last else DECISIONS, i, column)
         out = np.zeros((len(self.table.xs), len(actions)))
         source = room.settled if last else room.layers[(t + 1) % 2]
-        kernels.values(arms, mine, 0, 1, 0, source, kernels.Layer(out, out, out), *self._reward_bounds, np.zeros(1, np.uint8), False)
+        tiles, choices = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+        kernels.values(arms, mine, tiles, 0, 1, 0, source, kernels.Layer(out, out, out), *self._reward_bounds, choices, False)
         return dict(zip(list(actions), out[i].tolist(), strict=True))
 
     @cached_property

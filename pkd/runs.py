@@ -8,6 +8,7 @@ them itself through `RunTable`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,13 @@ class Run:
     moves: tuple[Move, ...]
     level: int = 0  # of CHANCE states: reads only lower levels of its part, and decisions
 
+    def continued(self, columns: int) -> Run:
+        """The run that so many columns further on does the same, with every progression continued."""
+        moves = tuple(
+            Move(m.reward, tuple(attrs.evolve(way, target=way.target + columns * way.stride) for way in m.ways)) for m in self.moves
+        )
+        return attrs.evolve(self, start=self.start + columns, moves=moves)
+
 
 class _Rows:
     """Rows stored once."""
@@ -61,6 +69,7 @@ class _Rows:
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
         self._index: dict[bytes, int] = {}
+        self._known: dict[Any, int] = {}  # what rows were made from
 
     def add(self, row: np.ndarray) -> int:
         row = np.ascontiguousarray(row)
@@ -69,6 +78,15 @@ class _Rows:
             self._index[key] = len(self.rows)
             self.rows.append(row)
         return self._index[key]
+
+    def filled(self, values: Mapping[int, Any], size: int, empty: float) -> int:
+        """The row with the given values at some places, and `empty` at the others."""
+        key = tuple(values.items())
+        if key not in self._known:
+            row = np.full(size, empty, float if isinstance(empty, float) else np.int64)
+            row[list(values.keys())] = list(values.values())
+            self._known[key] = self.add(row)
+        return self._known[key]
 
 
 class RunTable:
@@ -103,17 +121,17 @@ class RunTable:
         return self.sets.add(np.array(sorted(xs), np.int64))
 
     def p_row(self, values: Mapping[int, float]) -> int:
-        return self.p.add(self._filled(values, 0.0))
+        return self.p.filled(values, len(self.xs), 0.0)
 
     def law_row(self, values: Mapping[int, int]) -> int:
-        return self.law.add(self._filled(values, -(2**62)).astype(np.int64))
+        return self.law.filled(values, len(self.xs), -(2**62))
 
     def share_row(self, values: Mapping[int, float]) -> int:
         """Shares; not a number where the share is uniform or the law known."""
-        return self.share.add(self._filled(values, np.nan))
+        return self.share.filled(values, len(self.xs), math.nan)
 
     def reward_row(self, values: Mapping[int, float], means: Mapping[int, int] | None = None) -> int:
-        key = (self.reward.add(self._filled(values, 0.0)), self.mean.add(self._filled(means or {}, -1).astype(np.int64)))
+        key = (self.reward.filled(values, len(self.xs), 0.0), self.mean.filled(means or {}, len(self.xs), -1))
         if key not in self._reward_index:
             self._reward_index[key] = len(self.rewards)
             self.rewards.append(key)
@@ -126,11 +144,6 @@ class RunTable:
             self._known_index[key] = len(self.known)
             self.known.append(key)
         return -1 - self._known_index[key]
-
-    def _filled(self, values: Mapping[int, Any], empty: float) -> np.ndarray:
-        row = np.full(len(self.xs), empty, float if isinstance(empty, float) else np.int64)
-        row[list(values.keys())] = list(values.values())
-        return row
 
 
 def runs_of(graph: Graph) -> RunTable:

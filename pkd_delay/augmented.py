@@ -70,6 +70,14 @@ class Augmented(PartiallyKnownMDP):
     def _base_move(self, branches: Iterable[Branch], queue: Queue) -> list[Branch]:
         """The base's own branches, each followed by SHOWN with the given queue."""
 
+    @abstractmethod
+    def share(self, z: Any, y: Any) -> float:
+        """Never None, so that no logarithm depends on how many y are written down."""
+
+    @abstractmethod
+    def _is_large(self, queues: float, states: float) -> bool:
+        """Whether emitting the runs of so many queues and (base state, queue) pairs beats exploring them."""
+
     def start(self) -> Any:
         start = self.base.start()
         if isinstance(start, Mapping):
@@ -132,6 +140,15 @@ class Augmented(PartiallyKnownMDP):
     def final(self, x: Any, y: Any) -> float:
         base_x, base_y, _, _ = self.read(x, y)
         return self.base.final(base_x, base_y)
+
+    def runs(self) -> Any:
+        """A large model is compiled without exploring its queues."""
+        queues = float(len(self.facts.actions)) ** min(self.max_delay, self.horizon - 1)
+        if not self._is_large(queues, queues * self.facts.n_states):
+            return None
+        from pkd_delay.emission import emitted
+
+        return emitted(self)
 
     def queue_share(self, n: int) -> float:
         """(H/(H+1)) / (2 (n+1)^2 A^n): the share of one queue of length n, so that a short queue pays n log A and not D log A."""

@@ -27,7 +27,9 @@ class BaseFacts:
     actions: tuple[Any, ...]  # what the agent may choose, whatever it has not seen
     decisions: Mapping[State, tuple[int, float]]  # each decision state: the first step at which it can occur, and the first from 2 on
     n_y: int  # distinct reachable y
+    n_states: int  # distinct reachable (x, y)
     n_features: int  # distinct unknown features
+    chances: Mapping[tuple[bool, State], tuple[State, ...]]  # (after the last action?, CHANCE state) -> the CHANCE states that may follow
     tabular: bool  # one y, no CHANCE, no END, no final pay: the paper's own case
     unit_rewards: bool  # every reward lies in [0, 1]
 
@@ -45,7 +47,9 @@ def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
         actions=_common_actions(base, offers, instead),
         decisions=decisions,
         n_y=len({y for _, y in walk.kinds}),
+        n_states=len(walk.kinds),
         n_features=len(walk.features),
+        chances=walk.chances(),
         tabular=plain and len({y for _, y in walk.kinds}) == 1,
         unit_rewards=walk.lowest >= 0.0 and walk.highest <= 1.0,
     )
@@ -123,6 +127,11 @@ class _Walk:
             if self._decides(state):
                 following.update(self._successors(state, settling=settling))
         return following
+
+    def chances(self) -> dict[tuple[bool, State], tuple[State, ...]]:
+        """For each CHANCE state, by `step` and by `last_step`, the CHANCE states that it leads to."""
+        kept = {key: found for key, found in self._after.items() if self.kinds[key[1]] is CHANCE}
+        return {key: tuple(state for state in found if self._kind(state) is CHANCE) for key, found in kept.items()}
 
     def _kind(self, state: State) -> Any:
         if state not in self.kinds:

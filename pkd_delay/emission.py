@@ -1,236 +1,194 @@
-"""The runs of a delayed tabular base, written down at once instead of found state by state: with queues of eight actions there are more
-than a million y, and the model must never exist as that many Python objects. A test holds these runs equal to the plain construction.
+"""The runs of a delayed model, written down at once instead of found state by state: with queues of eight actions there are more than a
+million y, and the model must never exist as that many Python objects. A test holds these runs equal to the plain construction.
 
 Columns are blocks of all queues of one length n, the oldest action most significant: queue q is column sum_i q_i A^(n-i). Within a block
 the queues with the same oldest action are neighbours, and their moves differ only in the column they lead to; so each block is one run per
-oldest action, and appending an action leads to column q A + a.
+oldest action, or one run where the oldest action does not matter, and appending an action leads to column q A + a.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from pkd import Known, UnknownReward, runs
-from pkd_delay.augmented import SHOWN, TRAN
+from pkd_delay.blocks import OVER, Arm, Block, Role, Walk, Way
 
 if TYPE_CHECKING:
-    from pkd_delay.known import KnownDelay
+    from pkd_delay.augmented import Augmented
 
-__all__ = ["runs_of_known"]
+__all__ = ["emitted"]
 
-Block = tuple[int, int]  # (counter, length of the queue)
+Columns = dict[int, Way]  # the ways of an arm by the column that they lead to
+MOST_WAYS = 16  # of a run whose x lead to different columns; each x looks at all of them, and more are cheaper as runs of their own
 
 
-def runs_of_known(model: KnownDelay) -> runs.RunTable:
-    """The runs of a `KnownDelay` with a tabular base."""
+def emitted(model: Augmented) -> runs.RunTable:
+    """The runs of a delayed model."""
     return _Emitter(model).table
 
 
 class _Emitter:
-    def __init__(self, model: KnownDelay) -> None:
-        self.model, self.base = model, model.base
-        self.actions = model.facts.actions
-        self.A, self.D = len(self.actions), min(model.max_delay, model.horizon - 1)
-        (self.y,) = {y for _, y in model.facts.decisions}
-        deciders = [x for x, _ in model.facts.decisions]
-        self.laws = {(x, a): self._feature(x, a) for x in deciders for a in self.actions}
-        features = list(dict.fromkeys(z for z in self.laws.values() if not isinstance(z, Known)))
-        outcomes = [tuple(self.base.outcomes(z)) for z in features]
-        known = (x for z in self.laws.values() if isinstance(z, Known) for x, p in z.law if p > 0)
-        xs = dict.fromkeys([*deciders, *(x for states in outcomes for x in states), *known])
-        self.table = runs.RunTable(list(xs), features, outcomes)
-        self.index = self.table.x_index
-        self.deciders = [self.index[x] for x in deciders]
-        self.all = self.table.set_of(self.deciders)
-        self.numbers = {z: i for i, z in enumerate(features)}
-        self.stay = self.table.law_row({x: self.table.known_law([(x, 1.0)]) for x in self.deciders})
-        self.no_share = self.table.share_row({})
-        self.offsets: list[dict[Block, int]] = [{}, {}]
+    def __init__(self, model: Augmented) -> None:
+        self.model, self.walk = model, Walk(model)
+        walk, spaces = self.walk, (sorted(self.walk.layers), sorted(self.walk.settled))
+        xs = dict.fromkeys(walk.nodes[i][0] for nodes in spaces for i in nodes)
+        self.table = runs.RunTable(list(xs), list(walk.outcomes), list(walk.outcomes.values()))
+        self.laws = {z: i for i, z in enumerate(walk.outcomes)}
+        self.rewards: dict[Any, int] = {}  # features of unknown rewards
+        self.offsets: tuple[dict[Block, int], dict[Block, int]] = ({}, {})  # of blocks in the layers and in the settlement
+        self.peers: dict[tuple[Any, ...], dict[Any, None]] = {}  # every x of the base that comes with a y and a kind
+        self.roles = [self._roles(nodes, settled=settled) for nodes, settled in zip(spaces, (False, True), strict=True)]
         self._lay()
         self._emit()
 
-    def _feature(self, x: Any, a: Any) -> Any:
-        ((_, _, z),) = [branch for branch in self.base.step(x, self.y, a) if branch[0] > 0]
-        return z
+    def _roles(self, nodes: Iterable[int], *, settled: bool) -> dict[Role, None]:
+        roles: dict[Role, None] = {}
+        for i in nodes:
+            node = self.walk.nodes[i]
+            role = self.walk.role(node, settled=settled)
+            roles[role] = None
+            self.peers.setdefault(_peers(role, settled=settled), {})[self.model.read(*node)[0]] = None
+        return roles
 
     # -- columns -------------------------------------------------------------------------------------------------------------------
 
     def _lay(self) -> None:
-        """Blocks that can occur, decisions first; the settlement has blocks of its own, and one column where it all ends."""
-        table, reached = self.table, sorted(self._reachable(), key=lambda block: (block[0] < 0, block))
-        for block in reached:
-            self._place(0, block)
-        for n in range(1, self.D + 2):
-            self._place(1, (TRAN, n))
-            if n <= self.D:
-                self._place(1, (SHOWN, n))
-        self._place(1, (SHOWN, 0))
-        table.decision_columns = sum(self.A**n for counter, n in reached if counter >= 0)
-        table.columns = sum(length for _, length in table.blocks)
-        table.settled_columns = sum(length for _, length in table.settled_blocks)
-        over = self.offsets[1][SHOWN, 0]
-        table.settled_ends = {(x, over): 0.0 for x in range(len(table.xs))}
-        table.n_y = table.columns
-        table.column_of, table.y_of = self._column, self._pending
-        start = self.model.start()
-        for (x, y), p in start.items() if isinstance(start, dict) else [(start, 1.0)]:
-            if p > 0:
-                column = self._column(y)
-                assert column is not None
-                table.start.append((self.index[x], column, p))
-
-    def _place(self, space: int, block: Block) -> None:
-        blocks = self.table.settled_blocks if space else self.table.blocks
-        at = sum(blocks[-1]) if blocks else 0
-        self.offsets[space][block] = at
-        blocks.append((at, self.A ** block[1]))
-
-    def _reachable(self) -> set[Block]:
-        reached: set[Block] = set()
-        pending: list[Block] = [(0, 0)]
-        while pending:
-            block = pending.pop()
-            if block in reached:
-                continue
-            reached.add(block)
-            counter, n = block
-            if counter == TRAN:
-                pending.append((SHOWN, n - 1))
-            elif counter == SHOWN:
-                pending.extend(target for target, p in self._news(n, -1) if n and p) if n else pending.append((0, 0))
-            elif n < self.D or self.model.max_delay <= self.D:
-                pending.extend(target for target, p in self._news(n + 1, counter, empty=n == 0) if p)
-        return {block for block in reached if block[1] <= self.D + (block[0] == TRAN)}
-
-    def _news(self, n: int, waited: int, *, empty: bool = False) -> Iterator[tuple[Block, bool]]:
-        """The two blocks that queues of length n may lead to after so much waiting, and whether any state and action can."""
-        rows = [self._arrival(a, waited, n, empty=empty) for a in range(self.A)]
-        yield (TRAN, n), any(p > 0 for row in rows for p in row.values())
-        yield (waited + 1, n), any(p < 1 for row in rows for p in row.values())
-
-    def _arrival(self, oldest: int, waited: int, n: int, *, empty: bool = False) -> dict[int, float]:
-        """The probability, over x, that the effect of the oldest of n queued actions is shown now."""
-        if n > self.model.max_delay or waited == self.model.longest:
-            return dict.fromkeys(self.deciders, 1.0)
-        row = {}
-        for x in self.deciders:
-            law = self.model.inter_arrival(self.table.xs[x], self.y, self.actions[oldest])
-            row[x] = law.at_most_zero if empty else law.hazard(waited)
-        return row
+        """Blocks with decisions come first; last comes the one column to which every END leads."""
+        table = self.table
+        for offsets, blocks, roles in zip(self.offsets, (table.blocks, table.settled_blocks), self.roles, strict=True):
+            deciding = dict.fromkeys(role.block for role in roles if role.decides)
+            over = [OVER] if any(role.ends for role in roles) else []
+            at = 0
+            for block in dict.fromkeys([*deciding, *(role.block for role in roles), *over]):
+                offsets[block] = at
+                blocks.append((at, self.walk.size(block)))
+                at += self.walk.size(block)
+                if block in deciding:
+                    table.decision_columns = at
+        table.columns, table.settled_columns = (sum(length for _, length in blocks) for blocks in (table.blocks, table.settled_blocks))
+        table.ends, table.settled_ends = (
+            {(x, offsets[OVER]): 0.0 for x in range(len(table.xs)) if OVER in offsets} for offsets in self.offsets
+        )
+        self.placed = list(self.offsets[0].items())
+        table.n_y = table.columns  # no share refers to it: the adapters give a share for every feature
+        table.column_of, table.y_of = self._column, self._y
+        for (x, y), p in self.walk.start:
+            block, code = self.walk.place(y)
+            table.start.append((table.x_index[x], self.offsets[0][block] + code, p))
 
     def _column(self, y: Any) -> int | None:
-        offset = None if y.queue is None else self.offsets[0].get((y.counter, len(y.queue)))
-        if offset is None:
+        if not set(y.queue or ()).issubset(self.walk.actions):
             return None
-        code = 0
-        for a in y.queue:
-            code = code * self.A + self.actions.index(a)
-        return offset + code
+        block, code = self.walk.place(y)
+        return self.offsets[0][block] + code if block in self.offsets[0] else None
 
-    def _pending(self, column: int) -> Any:
-        for (counter, n), offset in self.offsets[0].items():
-            if offset <= column < offset + self.A**n:
-                code, queue = column - offset, []
-                for _ in range(n):
-                    code, a = divmod(code, self.A)
-                    queue.append(self.actions[a])
-                return self.model.y_type(self.y, tuple(reversed(queue)), counter)
-        raise KeyError(column)
+    def _y(self, column: int) -> Any:
+        block, start = self.placed[bisect_right(self.placed, column, key=itemgetter(1)) - 1]
+        return self.walk.name(block, column - start)
 
     # -- runs ----------------------------------------------------------------------------------------------------------------------
 
     def _emit(self) -> None:
-        for block in self.offsets[0]:
-            counter, n = block
-            if counter == TRAN:
-                self._tran(runs.CHANCES, n)
-            elif counter == SHOWN:
-                self._shown(runs.CHANCES, n)
-            else:
-                self._decide(counter, n)
-        for n in range(1, self.D + 2):
-            self._tran(runs.SETTLED, n)
-            if n <= self.D:
-                self._shown(runs.SETTLED, n)
+        walk = self.walk
+        # A counter may occur at fewer steps than the others. It gets their moves, so that blocks with equal moves can be merged.
+        early, last = ({_but_counter(walk.role(walk.nodes[i], settled=False)) for i in nodes} for nodes in (walk.early, walk.last))
+        for role in self.roles[0]:
+            if not role.decides:
+                self._runs(runs.CHANCES, role)
+            if role.decides and _but_counter(role) in early:
+                self._runs(runs.DECISIONS, role)
+            if role.decides and _but_counter(role) in last:
+                self._runs(runs.LAST, role)
+        for role in self.roles[1]:
+            self._runs(runs.SETTLED, role)
 
-    def _per_oldest(self, part: int, block: Block, moves: Callable[[int], tuple[runs.Move, ...]], level: int = 0) -> None:
-        """One run for each oldest action; `moves` gives its moves, with targets for the first queue of the run."""
-        n, size = block[1], self.A ** max(block[1] - 1, 0)
-        offset = self.offsets[int(part == runs.SETTLED)][block]
-        for oldest in range(self.A if n else 1):
-            self.table.runs.append(runs.Run(part, self.all, offset + oldest * size, size, moves(oldest), level))
+    def _runs(self, part: int, role: Role) -> None:
+        """One run for each oldest action and for each group of x that lead to the same columns."""
+        settled, settling = part == runs.SETTLED, part in (runs.LAST, runs.SETTLED)
+        members: list[tuple[int, list[list[tuple[Arm, Columns]]]]] = []
+        for base_x in self.peers[_peers(role, settled=settled)]:
+            # All x of the base with this y, so that blocks with equal moves have equal sets and can be merged.
+            x, block = self.model.place(base_x, role.y, role.block.queue, role.counter)
+            arms = [[(arm, self._targets(arm, settling)) for arm in row] for row in self.walk.arms((x, block), settling=settling)]
+            if x in self.table.x_index and all(len(columns) == len(arm.ways) for row in arms for arm, columns in row):
+                members.append((self.table.x_index[x], arms))
+        if not members:
+            return
+        start, splits = self.offsets[settled][role.block], len(members[0][1])
+        length = self.walk.size(role.block) // splits
+        stride = len(self.walk.actions) if role.decides else int(not role.ends)
+        found: list[runs.Run] = []
+        for k in range(splits):
+            few = role.rests or len({column for _, arms in members for _, columns in arms[k] for column in columns}) <= MOST_WAYS
+            groups: dict[Any, dict[int, list[tuple[Arm, Columns]]]] = {}
+            for x, arms in members:
+                shape = None if few else tuple(frozenset(columns) for _, columns in arms[k])
+                groups.setdefault(shape, {})[x] = arms[k]
+            for group in groups.values():
+                moves = [self._move({x: row[a] for x, row in group.items()}, stride) for a in range(len(members[0][1][k]))]
+                if role.decides and role.splits:
+                    moves = [_appended(moves[0], a) for a in range(len(self.walk.actions))]
+                found.append(runs.Run(part, self.table.set_of(group), start + k * length, length, tuple(moves), self.walk.level(role)))
+        self.table.runs.extend(found if role.decides else _joined(found))
 
-    def _decide(self, counter: int, n: int) -> None:
-        size = self.A ** max(n - 1, 0)
+    def _targets(self, arm: Arm, settling: bool) -> Columns:
+        """The ways of an arm by column, without those that cannot be taken: a peer may not occur in this block."""
+        offsets = self.offsets[settling]
+        return {offsets[block] + code: way for (block, code), way in arm.ways.items() if block in offsets and self._can_occur(way.z)}
 
-        def appended(space: int, block: Block, oldest: int, a: int) -> int:
-            return self.offsets[space][block] + (oldest * size * self.A if n else 0) + a
+    def _can_occur(self, z: Any) -> bool:
+        return all(x in self.table.x_index for x, p in z.law if p > 0) if isinstance(z, Known) else z in self.laws
 
-        def moves(oldest: int) -> tuple[runs.Move, ...]:
-            made = []
-            for a in range(self.A):
-                p = self._arrival(oldest if n else a, counter, n + 1, empty=n == 0)
-                ways = [self._way(p, appended(0, (TRAN, n + 1), oldest, a), self.A)] if any(p.values()) else []
-                if any(q < 1 for q in p.values()):
-                    wait = {x: 1.0 - q for x, q in p.items()}
-                    ways.append(self._way(wait, appended(0, (counter + 1, n + 1), oldest, a), self.A))
-                made.append(runs.Move(self.table.no_reward, tuple(ways)))
-            return tuple(made)
+    def _move(self, arms: Mapping[int, tuple[Arm, Columns]], stride: int) -> runs.Move:
+        table = self.table
+        reward = self._reward({x: arm.reward for x, (arm, _) in arms.items()})
+        unknown = any(not isinstance(way.z, Known) for _, columns in arms.values() for way in columns.values())
+        inside = unknown and self.model.return_range is not None
+        ways = []
+        for column in sorted({column for _, columns in arms.values() for column in columns}):
+            here = {x: columns[column] for x, (_, columns) in arms.items() if column in columns}
+            p = table.p_row({x: way.p for x, way in here.items()})
+            law = table.law_row({x: self._law(way.z) for x, way in here.items()})
+            share = table.share_row({x: way.share for x, way in here.items()})
+            ways.append(runs.Way(p, law, share, column, stride, reward if inside else table.no_reward))
+        return runs.Move(table.no_reward if inside else reward, tuple(ways))
 
-        def last(oldest: int) -> tuple[runs.Move, ...]:
-            sure = dict.fromkeys(self.deciders, 1.0)
-            return tuple(
-                runs.Move(self.table.no_reward, (self._way(sure, appended(1, (TRAN, n + 1), oldest, a), self.A),)) for a in range(self.A)
-            )
+    def _reward(self, rewards: Mapping[int, float | UnknownReward]) -> int:
+        table, means = self.table, dict[int, int]()
+        for x, reward in rewards.items():
+            if isinstance(reward, UnknownReward):
+                if reward.feature not in self.rewards:
+                    self.rewards[reward.feature] = len(table.unknown_rewards)
+                    table.unknown_rewards.append(reward)
+                means[x] = self.rewards[reward.feature]
+        return table.reward_row({x: 0.0 if isinstance(r, UnknownReward) else float(r) for x, r in rewards.items()}, means)
 
-        if n < self.D or (TRAN, n + 1) in self.offsets[0]:
-            self._per_oldest(runs.DECISIONS, (counter, n), moves)
-        self._per_oldest(runs.LAST, (counter, n), last)
+    def _law(self, z: Any) -> int:
+        if not isinstance(z, Known):
+            return self.laws[z]
+        return self.table.known_law((self.table.x_index[x], p) for x, p in z.law if p > 0)
 
-    def _tran(self, part: int, n: int) -> None:
-        table, target = self.table, self.offsets[int(part == runs.SETTLED)][SHOWN, n - 1]
-        ones = table.p_row(dict.fromkeys(self.deciders, 1.0))
 
-        def moves(oldest: int) -> tuple[runs.Move, ...]:
-            action = self.actions[oldest]
-            laws, shares = dict[int, int](), dict[int, float]()
-            paid, means = dict[int, float](), dict[int, int]()
-            for x in self.deciders:
-                z = self.laws[table.xs[x], action]
-                reward = self.base.reward(table.xs[x], self.y, action)
-                paid[x] = 0.0 if isinstance(reward, UnknownReward) else reward
-                if isinstance(reward, UnknownReward):
-                    if reward not in table.unknown_rewards:
-                        table.unknown_rewards.append(reward)
-                    means[x] = table.unknown_rewards.index(reward)
-                if isinstance(z, Known):
-                    laws[x] = table.known_law((self.index[t], p) for t, p in z.law)
-                else:
-                    laws[x] = self.numbers[z]
-                    shares[x] = self.model.queue_share(n) * self.model.base_share(z, self.y)
-            row = table.reward_row(paid, means)
-            inside = self.model.return_range is not None and any(law >= 0 for law in laws.values())
-            way = runs.Way(ones, table.law_row(laws), table.share_row(shares), target, 1, row if inside else table.no_reward)
-            return (runs.Move(table.no_reward if inside else row, (way,)),)
+def _appended(first: runs.Move, a: int) -> runs.Move:
+    """The arm that appends action number a, from the one that appends the first."""
+    return runs.Move(first.reward, tuple(attrs.evolve(way, target=way.target + a) for way in first.ways))
 
-        self._per_oldest(part, (TRAN, n), moves, level=2 * n - 1)
 
-    def _shown(self, part: int, n: int) -> None:
-        space = int(part == runs.SETTLED)
-        offsets, size = self.offsets[space], self.A ** max(n - 1, 0)
+def _peers(role: Role, *, settled: bool) -> tuple[Any, ...]:
+    return settled, role.block.queue is None, role.y, role.kind
 
-        def moves(oldest: int) -> tuple[runs.Move, ...]:
-            if n == 0:
-                return (runs.Move(self.table.no_reward, (self._way(dict.fromkeys(self.deciders, 1.0), offsets[0, 0], 1),)),)
-            p = dict.fromkeys(self.deciders, 1.0) if space else self._arrival(oldest, -1, n)
-            ways = [self._way(p, offsets[TRAN, n] + oldest * size, 1)] if any(p.values()) else []
-            if any(q < 1 for q in p.values()):
-                ways.append(self._way({x: 1.0 - q for x, q in p.items()}, offsets[0, n] + oldest * size, 1))
-            return (runs.Move(self.table.no_reward, tuple(ways)),)
 
-        if n or not space:
-            self._per_oldest(part, (SHOWN, n), moves, level=2 * n)
+def _but_counter(role: Role) -> tuple[Any, int]:
+    return role.y, role.block.queue
 
-    def _way(self, p: dict[int, float], target: int, stride: int) -> runs.Way:
-        return runs.Way(self.table.p_row(p), self.stay, self.no_share, target, stride)
+
+def _joined(found: list[runs.Run]) -> list[runs.Run]:
+    """One run in place of those of all oldest actions, where these turn out not to matter."""
+    first, count = found[0], len(found)
+    alike = all(run == first.continued(run.start - first.start) for run in found)
+    return [attrs.evolve(first, length=count * first.length)] if alike else found

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownDelay", "Pending"]
 
-
-EMIT_FROM_QUEUES = 64  # fewer are explored as quickly, and the flat program learns faster on them
+MANY_QUEUES = 64  # fewer are explored as quickly, and the flat program learns faster on them
+SOME_QUEUES, MANY_STATES = 4, 5_000  # with many states of the base fewer queues are enough: exploring takes 0.1 ms for each pair
 
 
 class Pending(NamedTuple):
@@ -91,14 +91,8 @@ class KnownDelay(Augmented):
     def _base_move(self, branches: Iterable[Branch], queue: Queue) -> list[Branch]:
         return [(p, Pending(y_next, queue, SHOWN), z) for p, y_next, z in branches]
 
-    def runs(self) -> Any:
-        """A tabular base with many queues is compiled without exploring them."""
-        queues = float(len(self.facts.actions)) ** min(self.max_delay, self.horizon - 1)
-        if not self.facts.tabular or type(self.base).last_step is not PartiallyKnownMDP.last_step or queues < EMIT_FROM_QUEUES:
-            return None
-        from pkd_delay.emission import runs_of_known
-
-        return runs_of_known(self)
+    def _is_large(self, queues: float, states: float) -> bool:
+        return queues >= MANY_QUEUES or (queues >= SOME_QUEUES and states >= MANY_STATES)
 
     def outcomes(self, z: Any) -> Iterable[Any]:
         return self.base.outcomes(z)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "Hindsight", "Move", "Queued", "UnknownDelay"]
 
+SOME_QUEUES, MANY_STATES = 8, 50_000  # more than for a known law: an explored model has compiled episodes
+
 
 class Queued(NamedTuple):
     """The y of an `UnknownDelay`."""
@@ -108,6 +110,9 @@ class UnknownDelay(Augmented):
 
     def _lift(self, z: Any) -> Any:
         return Known({(x_next, SHOWN): p for x_next, p in z.law}) if isinstance(z, Known) else Move(z)
+
+    def _is_large(self, queues: float, states: float) -> bool:
+        return queues >= SOME_QUEUES and states >= MANY_STATES
 
     def outcomes(self, z: Any) -> Iterable[Any]:
         if isinstance(z, Move):

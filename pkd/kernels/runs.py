@@ -89,8 +89,8 @@ STEP, LAST, CHANCES = 0, 1, 2
 
 
 @jit()
-def ranges(g, begin, end, t, reward_low, reward_high, source, target):
-    """The possible return to go in the tiles begin..end - 1: extremes over arms, branches and outcomes."""
+def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
+    """The possible return to go in tiles[begin:end]: extremes over arms, branches and outcomes."""
     set_x, branch_p, branch_law, branch_target, branch_stride = g.set_x, g.branch_p, g.branch_law, g.branch_target, g.branch_stride
     arm_reward, arm_branch, branch_reward, p_y, law, row_ptr, row_x = (
         g.arm_reward, g.arm_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
@@ -98,13 +98,12 @@ def ranges(g, begin, end, t, reward_low, reward_high, source, target):
     low_v, high_v, low_out, high_out = source.low.reshape(-1), source.high.reshape(-1), target.low.reshape(-1), target.high.reshape(-1)
     columns, out_columns = source.low.shape[1], target.low.shape[1]
     most = 0
-    for item in range(begin, end):
-        most = max(most, g.item_count[item])
+    for i in range(begin, end):
+        most = max(most, g.item_count[tiles[i]])
     low, high = np.empty(most), np.empty(most)
-    for item in range(begin, end):
+    for place in range(begin, end):
+        item = tiles[place]
         gang, offset, n = g.item_gang[item], g.item_from[item], Offset(g.item_count[item])
-        if not g.gang_active[gang, t]:
-            continue
         for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
             run = g.gang_run[j]
             y, arm_from, arm_to = g.run_start[run] + offset, g.run_arm[run], g.run_arm[run + 1]
@@ -129,16 +128,14 @@ def ranges(g, begin, end, t, reward_low, reward_high, source, target):
 
 
 @jit()
-def values(g, b, begin, end, t, source, target, reward_low, reward_high, policy, follow):
-    """The values of the tiles begin..end - 1 of a level in layer t. Returns how many choices changed.
+def values(g, b, tiles, begin, end, t, source, target, reward_low, reward_high, policy, follow):
+    """The values of tiles[begin:end], all of one level, in layer t. Returns how many choices changed.
 
         Q(x, y) of an arm = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
-    item_gang, item_from, item_count, gang_ptr, gang_run, gang_active = (
-        g.item_gang, g.item_from, g.item_count, g.gang_ptr, g.gang_run, g.gang_active,
-    )  # fmt: skip
+    item_gang, item_from, item_count, gang_ptr, gang_run = g.item_gang, g.item_from, g.item_count, g.gang_ptr, g.gang_run
     run_set, run_start, run_decides, run_bundle, run_arm, set_ptr, set_x = (
         g.run_set, g.run_start, g.run_decides, g.run_bundle, g.run_arm, g.set_ptr, g.set_x,
     )  # fmt: skip
@@ -150,22 +147,22 @@ def values(g, b, begin, end, t, source, target, reward_low, reward_high, policy,
     )  # fmt: skip
     form, ceiling, ranged = b.form, b.ceiling, np.isnan(b.width)
     if ranged:
-        ranges(g, begin, end, t, reward_low, reward_high, source, target)
+        ranges(g, tiles, begin, end, reward_low, reward_high, source, target)
     v, low_v, high_v, out = source.v.reshape(-1), source.low.reshape(-1), source.high.reshape(-1), target.v.reshape(-1)
     columns, out_columns = source.v.shape[1], target.v.shape[1]
     chosen, chosen_columns = (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t]) if t < g.policy_to.shape[0] else (0, 0)
     most, width = 0, 0
-    for item in range(begin, end):
+    for place in range(begin, end):
+        item = tiles[place]
         most = max(most, item_count[item])
         for j in range(gang_ptr[item_gang[item]], gang_ptr[item_gang[item] + 1]):
             width = max(width, item_count[item] * max(run_bundle[gang_run[j]], 1))
     q, e, s, low, high = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     changed = 0
-    for item in range(begin, end):
+    for place in range(begin, end):
+        item = tiles[place]
         gang, offset, count = item_gang[item], item_from[item], Offset(item_count[item])
-        if not gang_active[gang, t]:
-            continue
         for j in range(gang_ptr[gang], gang_ptr[gang + 1]):
             run = gang_run[j]
             decides, bundle, y = run_decides[run], run_bundle[run], run_start[run] + offset
@@ -230,14 +227,26 @@ def values(g, b, begin, end, t, source, target, reward_low, reward_high, policy,
 
 
 @jit()
+def tiles_of(g, level, t):
+    """The tiles of a level that layer t needs."""
+    found = np.empty(g.level_ptr[level + 1] - g.level_ptr[level], np.int64)
+    count = 0
+    for item in range(g.level_ptr[level], g.level_ptr[level + 1]):
+        if g.gang_active[g.item_gang[item], t]:
+            found[count] = item
+            count += 1
+    return found[:count]
+
+
+@jit()
 def layer_serial(g, b, first, lo, hi, t, source, target, reward_low, reward_high, policy, follow):
     """One layer: level `first` from the values of the next layer, then the CHANCE levels lo..hi - 1 from the layer itself."""
     changed = 0
     for level in range(lo - 1, hi):
         which, read = (first, source) if level < lo else (level, target)
         if which >= 0 and g.level_active[which, t]:
-            begin, end = g.level_ptr[which], g.level_ptr[which + 1]
-            changed += values(g, b, begin, end, t, read, target, reward_low, reward_high, policy, follow)
+            tiles = tiles_of(g, which, t)
+            changed += values(g, b, tiles, 0, len(tiles), t, read, target, reward_low, reward_high, policy, follow)
     return changed
 
 
@@ -249,14 +258,15 @@ def layer_parallel(g, b, first, lo, hi, t, source, target, reward_low, reward_hi
         which = first if level < lo else level
         if which < 0 or not g.level_active[which, t]:
             continue
-        begin, count = g.level_ptr[which], g.level_ptr[which + 1] - g.level_ptr[which]
+        tiles = tiles_of(g, which, t)
+        count = len(tiles)
         parts = min(count, PARTS)
         for part in numba.prange(parts):
-            start, stop = begin + part * count // parts, begin + (part + 1) * count // parts
+            begin, end = part * count // parts, (part + 1) * count // parts
             if level < lo:
-                changed += values(g, b, start, stop, t, source, target, reward_low, reward_high, policy, follow)
+                changed += values(g, b, tiles, begin, end, t, source, target, reward_low, reward_high, policy, follow)
             else:
-                changed += values(g, b, start, stop, t, target, target, reward_low, reward_high, policy, follow)
+                changed += values(g, b, tiles, begin, end, t, target, target, reward_low, reward_high, policy, follow)
     return changed
 
 
