@@ -25,7 +25,7 @@ import pkd
 import pkd_delay
 
 S, A, B, H = 20, 4, 5, 20
-REPEATS = 3
+REPEATS = 7
 
 
 def instance() -> pkd.TabularMDP:

@@ -207,7 +207,7 @@ class _TabularLaw(Mapping[tuple[int, int], Mapping[int, float]]):
         if not (0 <= s < self._transitions.shape[0] and 0 <= a < self._transitions.shape[1]):
             raise KeyError(z)
         row = self._transitions[s, a]
-        successors = np.flatnonzero(row)
+        (successors,) = row.nonzero()
         return dict(zip(successors.tolist(), row[successors].tolist(), strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:

@@ -55,27 +55,28 @@ def test_an_expectation_is_the_weighted_sum(c: dict[str, Any], keep: bool) -> No
 @given(stretches(), st.booleans(), st.sampled_from([SUM, MAX]), st.booleans())
 def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(c: dict[str, Any], keep: bool, form: int, ranged: bool) -> None:
     p, values = seen(c)
-    n, factor, term, scale, inner, outer, weight = c["n"], 0.7, 0.3, 0.2, 1.5, -2.0, 0.6
+    n, factor, term, scale, constant, weight = c["n"], 0.7, 0.3, 0.2, 1.5, 0.6
     low, high = values.min(axis=0) - 1.0, values.max(axis=0) + c["rng"].random(n)
     mean = p @ values
     deviation = np.sqrt(p @ (values - mean) ** 2)
     second = scale * (high - low) if ranged else np.full(n, term)
     bonus = np.maximum(factor * deviation, second) if form == MAX else factor * deviation + second
-    ceiling = np.inf if ranged else float(np.median(inner + mean + bonus))
+    ceiling = np.inf if ranged else float(np.median(constant + mean + bonus))
     capped = np.minimum(mean + bonus, high) if ranged else mean + bonus
     before = c["rng"].normal(size=n)
-    expected = (before if keep else outer) + weight * np.minimum(ceiling, inner + capped)
+    value = np.minimum(ceiling, constant + capped)
+    expected = before + weight * value if keep else value
     scale_of = np.abs(values).max() + 1.0
 
     e, s, q, space = np.full(n, np.nan), np.full(n, np.nan), before.copy(), room(c)
     law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
     size = kernels.Offset(n)
     kernels.moments(*law, c["stride"], size, e, s, space)
-    kernels.add_bonus(space, e, s, size, form, factor, term, scale, ranged, low, high, inner, ceiling, outer, keep, weight, q)
+    kernels.add_bonus(space, e, s, size, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q)
     assert np.abs(q - expected).max() <= 1e-12 * scale_of
     if c["hi"] - c["lo"] <= 5 and c["stride"] == 1 and not ranged:
         fused = before.copy()
-        kernels.optimistic_mix(*law, size, form, factor, term, inner, ceiling, outer, keep, weight, fused)
+        kernels.optimistic_mix(*law, size, form, factor, term, constant, ceiling, keep, weight, fused)
         assert np.abs(fused - expected).max() <= 1e-12 * scale_of
 
 

@@ -32,24 +32,31 @@ def checked_law(
     >>> checked_law({"coin": (0, 1)}, {"coin": {0: 0.5, 1: 0.5}})
     {'coin': {0: 0.5, 1: 0.5}}
     """
-    findings = list(_law_findings(outcomes, law, branching or {}, rewards or {}))
+    found: dict[Any, Mapping[Any, Any]] = {}
+    findings = list(_law_findings(outcomes, law, branching or {}, rewards or {}, found))
     if findings:
         raise ModelError(findings)
-    features = [*outcomes, *(rewards or ())]
-    return {z: {x: float(p) for x, p in _answer(law, z)[0].items() if p > 0} for z in features}
+    return {z: {x: float(p) for x, p in masses.items() if p > 0} for z, masses in found.items()}
 
 
 def _law_findings(
-    outcomes: Mapping[Any, Sequence[Any]], law: Any, branching: Mapping[Any, int], rewards: Mapping[Any, Range]
+    outcomes: Mapping[Any, Sequence[Any]],
+    law: Any,
+    branching: Mapping[Any, int],
+    rewards: Mapping[Any, Range],
+    found: dict[Any, Mapping[Any, Any]],
 ) -> Iterator[str]:
+    """Everything that is wrong with a law; what it says goes into `found`."""
     if not isinstance(law, Mapping) and not callable(law):
         yield f"law is a {type(law).__name__}; expected a mapping {{z: {{x': probability}}}} or a function of z"
         return
     for z, listed in outcomes.items():
         masses, findings = _masses(law, z, "x'")
+        found[z] = masses
         yield from findings or _misfits(_name(law, z), z, masses, listed, branching.get(z))
     for feature, (low, high) in rewards.items():
         masses, findings = _masses(law, feature, "reward")
+        found[feature] = masses
         yield from findings
         for value, p in () if findings else masses.items():
             if p > 0 and not (is_number(value) and low - TOLERANCE <= value <= high + TOLERANCE):

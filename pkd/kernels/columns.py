@@ -75,22 +75,23 @@ def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weigh
 
 
 @jit()
-def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, inner, ceiling, outer, keep, weight, q):
-    """q[i] = outer + weight min(ceiling, inner + pV + bonus) at base + i for up to five outcomes; with `keep`, added to what was there.
+def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, constant, ceiling, keep, weight, q):
+    """q[i] = min(ceiling, constant + pV + bonus) at base + i for up to five outcomes; with `keep`, weight times that is added.
 
     bonus = factor sqrt(Var) + term, or the larger of the two. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2 would lose digits.
     """
     p1, p2, p3, p4 = mass(p, lo + 1, hi), mass(p, lo + 2, hi), mass(p, lo + 3, hi), mass(p, lo + 4, hi)
     o0, o1, o2 = begin(x, lo, hi, columns, base), begin(x, lo + 1, hi, columns, base), begin(x, lo + 2, hi, columns, base)
     o3, o4 = begin(x, lo + 3, hi, columns, base), begin(x, lo + 4, hi, columns, base)
+    rest = constant if form == MAX else constant + term
     for i in range(n):
         shift = v[o0 + i]
         d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
         w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
         e, s = (w1 + w2) + (w3 + w4), (w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4)
         deviation = factor * np.sqrt(max(s - e * e, 0.0))
-        bonus = max(deviation, term) if form == MAX else deviation + term
-        q[i] = (q[i] if keep else outer) + weight * min(ceiling, inner + ((e + shift) + bonus))
+        value = min(ceiling, (e + shift) + ((max(deviation, term) if form == MAX else deviation) + rest))
+        q[i] = q[i] + weight * value if keep else value
 
 
 @jit()
@@ -118,13 +119,13 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
 
 
 @jit()
-def add_bonus(v0, e, s, n, form, factor, term, scale, ranged, low, high, inner, ceiling, outer, keep, weight, q):
+def add_bonus(v0, e, s, n, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q):
     """`optimistic_mix` from moments around v0; `ranged`: term = scale (high - low) and pV + bonus is capped at `high`."""
     for i in range(n):
         deviation, second = factor * np.sqrt(max(s[i] - e[i] * e[i], 0.0)), scale * (high[i] - low[i]) if ranged else term
-        bonus = max(deviation, second) if form == MAX else deviation + second
-        value = (e[i] + v0[i]) + bonus
-        q[i] = (q[i] if keep else outer) + weight * min(ceiling, inner + (min(value, high[i]) if ranged else value))
+        hope = (e[i] + v0[i]) + (max(deviation, second) if form == MAX else deviation + second)
+        value = min(ceiling, constant + (min(hope, high[i]) if ranged else hope))
+        q[i] = q[i] + weight * value if keep else value
 
 
 @jit()

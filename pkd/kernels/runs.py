@@ -183,27 +183,25 @@ def values(g, b, tiles, begin, end, t, source, target, reward_low, reward_high, 
                         stride = 1 if bundle > 0 else branch_stride[k]
                         base = branch_target[k] + offset * (bundle if bundle > 0 else stride)
                         lo, hi = row_ptr[row], row_end[row]
+                        constant = inner if keep else outer + inner
                         if form == NO_BONUS or row >= g.n_unknown:
-                            constant = inner if keep else outer + inner
                             expectation(outcome, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, q, room)
                             continue
                         seen, ell = n_z[row], ell_rows[branch_share[k], x]
                         scale = ell / np.sqrt(seen) * b.c1 if form == HOEFFDING else b.c2 * ell / seen
                         factor, term = 0.0 if form == HOEFFDING else b.c1 * np.sqrt(ell / seen), scale * b.width
+                        top = ceiling if keep else outer + ceiling
                         if ranged:
                             spread(row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
                         if seen <= b.free or scale >= 1.0:  # the bonus alone reaches from the lowest value to the cap
                             for i in range(n):
-                                q[i] = (q[i] if keep else outer) + weight * (inner + high[i] if ranged else ceiling)
+                                value = constant + high[i] if ranged else top
+                                q[i] = q[i] + weight * value if keep else value
                         elif hi - lo <= AT_ONCE and stride == 1 and not ranged:
-                            optimistic_mix(
-                                outcome, p, lo, hi, v, columns, base, n, form, factor, term, inner, ceiling, outer, keep, weight, q
-                            )  # fmt: skip
+                            optimistic_mix(outcome, p, lo, hi, v, columns, base, n, form, factor, term, constant, top, keep, weight, q)
                         else:
                             moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, room)
-                            add_bonus(
-                                room, e, s, n, form, factor, term, scale, ranged, low, high, inner, ceiling, outer, keep, weight, q
-                            )  # fmt: skip
+                            add_bonus(room, e, s, n, form, factor, term, scale, ranged, low, high, constant, top, keep, weight, q)
                     if not decides:
                         for i in range(n):
                             out[at + i] = q[i]
