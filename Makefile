@@ -12,7 +12,7 @@ demo: .venv/ready  ## the autoscaler learned, compared and plotted to out/demo.p
 	$(BIN)/pkd demo
 
 test: .venv/ready-test  ## run the tests, without the slow ones
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 slow: .venv/ready-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,10 @@ import numpy as np
 from pkd.check.laws import checked_law
 from pkd.kernels import flat
 from pkd.kernels.forms import NO_BONUS
-from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.model import Episode, Law, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.optimism import Bonus
 
 if TYPE_CHECKING:
-    from pkd.flat_engine import FlatProgram
     from pkd.learning import Trial
 
 __all__ = ["Compiled"]
@@ -96,10 +95,13 @@ class Compiled(ABC):
     def plain(self) -> Compiled:
         """The engine with every state apart, for policies that tell merged states from each other."""
 
-    @property
     @abstractmethod
-    def named(self) -> FlatProgram:
-        """The engine that knows every state by name, which records episodes."""
+    def followed(self, act: Callable[[int, Any, Any], Any]) -> Any:
+        """A callable (h, x, y) -> action as what `episode` takes for a policy."""
+
+    @abstractmethod
+    def episode(self, world: Any, policy: Any, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
+        """One recorded episode, its return, and whether the tally, to which what was visited is added, makes a plan due."""
 
     @abstractmethod
     def world(self, law: Law) -> Any:
@@ -175,12 +177,12 @@ class Compiled(ABC):
         """A tally of given counts {z: {x': n}}, of an unknown reward {w: {value: n}}; what the model calls impossible is a finding."""
         tally = self.tally()
         findings: list[str] = []
-        rewards = {reward.feature: w for w, reward in enumerate(self.rewards)}
+        rewards = self.reward_index
         for z, row in counts.items():
             if z in rewards:
                 for value, number in row.items():
                     flat.add_reward(tally, rewards[z], float(value), float(number))
-            elif z not in self._feature_index:
+            elif z not in self.feature_index:
                 findings.append(f"counts have the feature {z!r}, which cannot occur in the model")
             else:
                 findings.extend(self._add_counts(tally, z, row))
@@ -189,7 +191,7 @@ class Compiled(ABC):
         return tally
 
     def _add_counts(self, tally: flat.Tally, z: Any, row: Mapping[Any, float]) -> Iterator[str]:
-        place = self._outcome_index[self._feature_index[z]]
+        place = self._outcome_index[self.feature_index[z]]
         for x, number in row.items():
             if x not in place:
                 yield f"counts of {z!r} have the outcome {x!r}, which is not in outcomes({z!r})"
@@ -197,14 +199,14 @@ class Compiled(ABC):
                 yield f"counts of {z!r}, {x!r} are {number!r}; expected a number >= 0"
             else:
                 tally.counts[place[x]] += number
-                tally.n[self._feature_index[z]] += number
+                tally.n[self.feature_index[z]] += number
 
     def count(self, tally: flat.Tally, samples: Iterable[tuple[Any, Any]]) -> bool:
         """Adds (z, x') samples to a tally; returns whether a plan became due."""
         due = False
         for z, x in samples:
             try:
-                row = self._feature_index[z]
+                row = self.feature_index[z]
                 place = self._outcome_index[row][x]
             except KeyError:
                 raise ModelError(
@@ -226,8 +228,14 @@ class Compiled(ABC):
         return {repr(value): value for value in (*self.features, *(x for states in self.outcomes for x in states))}
 
     @cached_property
-    def _feature_index(self) -> dict[Any, int]:
+    def feature_index(self) -> dict[Any, int]:
+        """The row of each unknown feature."""
         return {z: row for row, z in enumerate(self.features)}
+
+    @cached_property
+    def reward_index(self) -> dict[Any, int]:
+        """The number of each unknown reward."""
+        return {reward.feature: w for w, reward in enumerate(self.rewards)}
 
     @cached_property
     def _outcome_index(self) -> list[dict[Any, int]]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pkd.compiled import Compiled
 from pkd.flat_engine import FlatProgram
 from pkd.graph import explore
@@ -27,6 +31,11 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None) -> C
     """
     if isinstance(model, Compiled):
         return model
+    with _no_collection():
+        return _compiled(model, large)
+
+
+def _compiled(model: PartiallyKnownMDP, large: bool | None) -> Compiled:
     emitted = None if large is False else model.runs()
     if emitted is None:
         graph = explore(model)
@@ -40,3 +49,15 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None) -> C
     engine = RunEngine(model, runs_of(graph), graph)
     worth_while = engine.layout.columns >= LONG_RUNS * len(engine.layout.runs)
     return engine if large or worth_while else FlatProgram(graph)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the collector of cycles: it would look again and again at a million small objects, none of which is garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

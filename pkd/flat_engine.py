@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ class FlatProgram(Compiled):
         self.graph = graph
         self.program, self.pairs = assemble(graph)
         self._room = self.layers(2), self.settlement(), *self._scratch()
+        self._kept: tuple[Any, np.ndarray, int, np.ndarray] | None = None
         self._check_declared()
 
     def __repr__(self) -> str:
@@ -45,10 +46,6 @@ class FlatProgram(Compiled):
 
     @property
     def plain(self) -> FlatProgram:
-        return self
-
-    @property
-    def named(self) -> FlatProgram:
         return self
 
     @cached_property
@@ -121,13 +118,22 @@ class FlatProgram(Compiled):
 
     def values_at(self, belief: flat.Estimate, policy: np.ndarray, h: int, x: Any, y: Any) -> dict[Any, float]:
         """Q of an action is the value of taking it here and following the plan elsewhere."""
-        node, t, q = self._node(h, x, y), h - 1, dict[Any, float]()
-        policy, v = policy.copy(), self.layers(self.horizon)
-        for arm, action in enumerate(self.actions[node] if self.graph.layers.kind[node] == DECIDE else (None,)):
-            policy[t, node] = arm
-            flat.sweep(self.program, belief, v, self.settlement(), *self._scratch(), policy, True)
-            q[action] = float(v[t, node])
-        return q
+        node, t = self._node(h, x, y), h - 1
+        if self._kept is None or self._kept[0] is not belief or self._kept[1] is not policy or self._kept[2] != t:
+            self._kept = belief, policy, t, self._values_of(belief, policy, t)
+        actions = self.actions[node] if self.graph.layers.kind[node] == DECIDE else (None,)
+        return {action: float(self._kept[3][arm, node]) for arm, action in enumerate(actions)}
+
+    def _values_of(self, belief: flat.Estimate, policy: np.ndarray, t: int) -> np.ndarray:
+        """Q of every arm of every node of layer t, (arms, nodes): one sweep for each number of an arm."""
+        most = np.array([max(len(actions), 1) for actions in self.actions])
+        found, v = np.zeros((int(most.max(initial=1)), self.n_states)), self.layers(self.horizon)
+        for arm in range(len(found)):
+            changed = policy.copy()
+            changed[t] = np.minimum(arm, most - 1)
+            flat.sweep(self.program, belief, v, self.settlement(), *self._scratch(), changed, True)
+            found[arm] = v[t]
+        return found
 
     def _node(self, h: int, x: Any, y: Any) -> int:
         if not 1 <= h <= self.horizon:
@@ -170,8 +176,10 @@ class FlatProgram(Compiled):
             *self._room, run.policy, np.zeros((0, 5)), run.upper[chunk], run.value[chunk], run.returns[chunk], run.planned[chunk],
         )  # fmt: skip
 
+    def followed(self, act: Callable[[int, Any, Any], Any]) -> np.ndarray:
+        return self.arms_of(act)
+
     def episode(self, world: flat.World, policy: np.ndarray, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
-        """One recorded episode, its return, and whether a plan became due."""
         total, due, moves = flat.rollout(self.program, world, policy, tally, rng, self.path)
         return self.recorded(self.path[:moves]), float(total), bool(due)
 

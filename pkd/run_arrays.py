@@ -80,7 +80,8 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
     laws = np.array(table.law.rows, np.int64).reshape(len(table.law.rows), len(table.xs))
     laws = np.where(laws >= 0, laws, np.where(laws == MISSING, 0, len(table.features) - 1 - laws))
     levels = _levels(runs)
-    gangs, items, level_ptr = _tiles(table, runs, window, levels)
+    bundles = [bundle_of(run) for run in runs]
+    gangs, items, level_ptr = _tiles(table, runs, bundles, window, levels)
     active = np.array([[window[gang[0]] >> t & 1 for t in range(horizon + 1)] for gang in gangs], bool).reshape(len(gangs), horizon + 1)
     item_gang = np.array([item[0] for item in items], np.int64)
     level_active = np.array(
@@ -91,7 +92,7 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
         run_set=_ints(run.xs for run in runs),
         run_start=_ints(run.start for run in runs),
         run_decides=np.array([run.part in (DECISIONS, LAST) for run in runs], bool),
-        run_bundle=_ints(bundle_of(run) for run in runs),
+        run_bundle=_ints(bundles),
         run_arm=_ints([0, *accumulate(len(run.moves) for run in runs)]),
         arm_reward=_ints(move.reward for move in arms),
         arm_branch=_ints([0, *accumulate(len(move.ways) for move in arms)]),
@@ -136,7 +137,8 @@ def bundle_of(run: Run) -> int:
         if move.reward != first.reward or len(move.ways) != len(first.ways):
             return 0
         for way, base in zip(move.ways, first.ways, strict=True):
-            if way.stride != arms or way != attrs.evolve(base, target=base.target + a):
+            alike = (way.p, way.law, way.share, way.reward) == (base.p, base.law, base.share, base.reward)
+            if not alike or way.stride != arms or base.stride != arms or way.target != base.target + a:
                 return 0
     return arms
 
@@ -161,7 +163,7 @@ def _levels(runs: list[Run]) -> list[list[int]]:
 
 
 def _tiles(
-    table: RunTable, runs: list[Run], window: list[int], levels: list[list[int]]
+    table: RunTable, runs: list[Run], bundles: list[int], window: list[int], levels: list[list[int]]
 ) -> tuple[list[list[int]], list[tuple[int, int, int]], list[int]]:
     """Gangs of runs that read the same columns in the same layers, and the tiles that they are worked off in."""
     gangs: list[list[int]] = []
@@ -172,7 +174,7 @@ def _tiles(
         for i in level:
             run = runs[i]
             reads = tuple((way.target, way.stride) for move in run.moves for way in move.ways)
-            together.setdefault((run.length, reads, bundle_of(run), window[i]), []).append(i)
+            together.setdefault((run.length, reads, bundles[i], window[i]), []).append(i)
         for (length, _, bundle, _), gang in together.items():
             size = max(1, TILE_VALUES // (len(table.xs) * max(bundle, 1)))
             items.extend((len(gangs), lo, min(size, length - lo)) for lo in range(0, length, size))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ import attrs
 import numpy as np
 
 from pkd.compiled import Compiled, world_of
-from pkd.flat_engine import FlatProgram
-from pkd.graph import Graph, explore
+from pkd.graph import Graph
 from pkd.kernels import flat, run_walk
 from pkd.kernels import runs as kernels
 from pkd.kernels.forms import NO_BONUS
-from pkd.model import CHANCE, END, Law, ModelError, PartiallyKnownMDP
+from pkd.model import CHANCE, END, Episode, Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import Bonus
 from pkd.passes import Layout, reduced, unreduced, windows
+from pkd.recording import recorded
 from pkd.run_arrays import arrays_of, cover_of
 from pkd.runs import CHANCES, DECISIONS, LAST, SETTLED, RunTable
 
@@ -256,9 +256,15 @@ class RunEngine(Compiled):
 
         run.in_bulk(chunk, episodes)
 
-    @cached_property
-    def named(self) -> FlatProgram:
-        return FlatProgram(self.explored if self.explored is not None else explore(self.model))
+    def followed(self, act: Callable[[int, Any, Any], Any]) -> Callable[[int, Any, Any], Any]:
+        return act
+
+    def episode(
+        self, world: flat.World, policy: np.ndarray | Callable[[int, Any, Any], Any], tally: flat.Tally, rng: np.ndarray
+    ) -> tuple[Episode, float, bool]:
+        starts = [(self.table.xs[x], self.table.y_of(column)) for x, column, _ in self.table.start]
+        act = policy if callable(policy) else partial(self.action_at, policy)
+        return recorded(self, world, starts, act, tally, rng)
 
 
 @attrs.frozen(eq=False)

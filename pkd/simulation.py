@@ -34,21 +34,19 @@ class Recorder:
     """Draws episodes move by move and writes down every state by name."""
 
     def __init__(self, compiled: Compiled, law: Law, seed: int) -> None:
-        self.compiled = compiled
-        self._engine = compiled.named
-        self._world = self._engine.world(law)
+        self.compiled, self._world = compiled, compiled.world(law)
         self._reveal = getattr(law, "reveal", None)
         self._policy: Any = None
         self.rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy=seed, spawn_key=(1,))))  # for what the law reveals
 
     def follow(self, policy: Policy) -> None:
         """From now on episodes follow this policy."""
-        own = isinstance(policy, Plan) and policy.compiled is self._engine
-        self._policy = policy.arms if own else self._engine.arms_of(acting(policy))  # type: ignore[union-attr]
+        own = isinstance(policy, Plan) and policy.compiled is self.compiled
+        self._policy = policy.arms if own else self.compiled.followed(acting(policy))  # type: ignore[union-attr]
 
     def episode(self, tally: flat.Tally, rng: np.ndarray) -> tuple[Episode, float, bool]:
         """An episode, its return, and whether the tally, to which what was visited is added, makes a plan due."""
-        episode, total, due = self._engine.episode(self._world, self._policy, tally, rng)
+        episode, total, due = self.compiled.episode(self._world, self._policy, tally, rng)
         if self._reveal is not None:
             episode = Episode(episode.transitions, self._reveal(episode, self.rng))
         return episode, total, due

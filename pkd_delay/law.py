@@ -81,6 +81,8 @@ class DelayLaw:
         The augmented trajectory says that low <= Delta <= high; where the end or a clip hid the rest, Delta is drawn from its law on that
         range. So trajectory and Deltas have their true joint law.
         """
+        if not episode.transitions:  # the base started at an END
+            return ()
         model = self._models[type(episode.transitions[0].y)]
         base_reveal = getattr(self._base, "reveal", None)
         base_part = None if base_reveal is None else base_reveal(model.base_episode(episode), rng)

@@ -143,8 +143,9 @@ class Delayed(DelayedProblem):
 
     @cached_property
     def _unknown(self) -> UnknownDelay:
-        bounds = {"longest": self.known().longest, "max_delay": self.max_delay}
-        return UnknownDelay(self.base, **bounds, delay_feature=self.delay_feature, instead=self.instead)
+        known = self.known()
+        options: dict[str, Any] = {"delay_feature": self.delay_feature, "instead": self.instead, "facts": known.facts}
+        return UnknownDelay(self.base, known.longest, self.max_delay, **options)
 
     def unknown(self) -> UnknownDelay:
         return self._unknown
@@ -263,7 +264,7 @@ class DelayedMDP(DelayedProblem):
 
     @cached_property
     def _unknown(self) -> UnknownDelay:
-        return UnknownDelay(self.base, self.longest, self.max_delay, n_features=self._features)
+        return UnknownDelay(self.base, self.longest, self.max_delay, n_features=self._features, facts=self.known().facts)
 
     def unknown(self) -> UnknownDelay:
         return self._unknown

@@ -14,7 +14,7 @@ import attrs
 
 from pkd import Episode, Known, ModelError, PartiallyKnownMDP
 from pkd_delay.augmented import SHOWN, TRAN, Augmented, Queue
-from pkd_delay.base import Instead, survey
+from pkd_delay.base import BaseFacts, Instead, survey
 
 if TYPE_CHECKING:
     from pkd.model import Branch
@@ -63,7 +63,8 @@ class UnknownDelay(Augmented):
         z = Move(phi_Z of the base) on tran; z = Arrival(x, a, c, empty) on an arrival that is not forced
 
     `longest` is W, a bound on one inter-arrival time. `delay_feature(x, y, a)` may say that the delay depends on less than the whole state
-    and action. `episode.revealed` must hold the raw inter-arrival times of the base's actions, in order.
+    and action. `facts` are those of the same base with the same `instead`, where they are known already. `episode.revealed` must hold the
+    raw inter-arrival times of the base's actions, in order.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -84,8 +85,9 @@ class UnknownDelay(Augmented):
         delay_feature: DelayFeature = None,
         instead: Instead = None,
         n_features: int | None = None,
+        facts: BaseFacts | None = None,
     ) -> None:
-        super().__init__(base, survey(base, instead), longest, max_delay, instead, n_features)
+        super().__init__(base, facts or survey(base, instead), longest, max_delay, instead, n_features)
         whole: Callable[[Any, Any, Any], Any] = (lambda x, y, a: a) if self.facts.n_y == 1 else (lambda x, y, a: (y, a))
         self.delay_feature = delay_feature or whole
         self._steps: dict[tuple[Any, Any], tuple[float, float]] = {}  # (x, given) -> first step of such a state, and first from 2 on

@@ -267,6 +267,30 @@ def test_simulated_episodes_are_possible_and_complete(large: bool, case: Case, s
         assert here is None or reference.is_over(model, h, *here)
 
 
+@both_engines
+@pytest.mark.parametrize("seed", range(4))
+def test_simulated_episodes_earn_the_exact_value(large: bool, seed: int) -> None:
+    case = build(Shape(seed + 40, horizon=4, n_actions=3, n_features=4, chance=0.3, end=0.1))
+    model, law = pkd.compile(case.model, large=large), case.law
+
+    def policy(h: int, x: Any, y: Any) -> Any:
+        return case.model.actions(x, y)[h % len(case.model.actions(x, y))]
+
+    def last_state(episode: pkd.Episode) -> tuple[Any, Any]:
+        return episode.transitions[-1].x_next, episode.transitions[-1].y_next
+
+    episodes = pkd.simulate(model, law, policy, 3000, seed=seed)
+    returns = [math.fsum(move.reward for move in episode) + case.model.final(*last_state(episode)) for episode in episodes]
+    error = np.std(returns) / math.sqrt(len(returns))
+    assert abs(np.mean(returns) - pkd.evaluate(model, law, policy)) <= 4 * error + 1e-12
+
+
+@both_engines
+def test_a_policy_that_takes_what_is_not_offered_is_refused(large: bool) -> None:
+    with pytest.raises(pkd.ModelError, match="the policy takes 'jump' at step 1"):
+        pkd.simulate(pkd.compile(Arm(), large=large), {"arm": {0: 0.5, 1: 0.5}}, lambda h, x, y: "jump", 1)
+
+
 def saved(tmp_path: Path) -> tuple[Case, pkd.Run, Path]:
     case = build(Shape(12, horizon=3, n_actions=3, n_features=3, chance=0.3))
     run = pkd.learn(case.model, case.law, 200, optimism=pkd.MVP.practical(), seed=4)

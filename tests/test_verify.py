@@ -14,7 +14,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.learn import _model_words
+from pkd.cli.learn import _add_own, model_words
 from pkd.tabular import TabularMDP
 
 Facts = Callable[[], Iterator[tuple[str, float, float, float]]]
@@ -200,4 +200,4 @@ def test_code_that_a_file_names_is_run_only_on_request(folder: Path, capsys: pyt
     ],
 )
 def test_the_words_of_the_model_are_those_that_are_left(typed: list[str], words: list[str]) -> None:
-    assert list(_model_words(["learn", *typed])) == words
+    assert list(model_words(["learn", *typed], _add_own)) == words
