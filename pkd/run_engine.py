@@ -43,6 +43,7 @@ class RunEngine(Compiled):
         self._known_rewards = np.array([table.reward.rows[known] for known, _ in table.rewards])
         self._reward_means = np.array([table.mean.rows[mean] for _, mean in table.rewards])
         self._kept: tuple[Any, int, Any] | None = None
+        self._reach: tuple[int, np.ndarray] | None = None
 
     def _lay(self, layout: Layout) -> None:
         self.layout = layout
@@ -163,7 +164,7 @@ class RunEngine(Compiled):
         plain.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name not in ("_room", "_ranged_room", "_walk", "plain")}
         )
-        plain._kept = None
+        plain._kept = plain._reach = None
         plain._lay(unreduced(self.table))
         return plain
 
@@ -208,10 +209,33 @@ class RunEngine(Compiled):
         if self.explored is not None:
             yield from self.explored.decision_states(h)
             return
+        reached = self.plain._reached(h - 1)
         for run, window in zip(self.table.runs, self.plain.arrays.window, strict=True):
             if run.part == (LAST if h == self.horizon else DECISIONS) and window >> (h - 1) & 1:
-                for column in range(run.start, run.start + run.length):
-                    yield from ((self.table.xs[x], self.table.y_of(column)) for x in self.table.sets.rows[run.xs])
+                xs = self.table.sets.rows[run.xs]
+                for x, i in np.argwhere(reached[xs, run.start : run.start + run.length].T)[:, ::-1].tolist():
+                    yield self.table.xs[xs[x]], self.table.y_of(run.start + i)
+
+    def _reached(self, t: int) -> np.ndarray:
+        """Which states can occur in layer t, (X, columns)."""
+        g = self.arrays.runs
+        if self._reach is None or self._reach[0] > t:
+            first = np.zeros((len(self.table.xs), self.layout.columns), bool)
+            for x, y, _ in self.layout.start:
+                first[x, y] = True
+            self._reach = 0, self._with_chances(0, first)
+        while self._reach[0] < t:
+            before, here = self._reach
+            there = np.zeros_like(here)
+            run_walk.reach(g, kernels.STEP, before, here, there)
+            self._reach = before + 1, self._with_chances(before + 1, there)
+        return self._reach[1]
+
+    def _with_chances(self, t: int, here: np.ndarray) -> np.ndarray:
+        """Adds what the CHANCE states of layer t lead to, the highest level first."""
+        for level in range(self.arrays.runs.settlement - 1, kernels.CHANCES - 1, -1):
+            run_walk.reach(self.arrays.runs, level, t, here, here)
+        return here
 
     def arms_of(self, act: Any) -> np.ndarray:
         policy, findings = self.policy(), list[str]()

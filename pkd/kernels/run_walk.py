@@ -1,4 +1,4 @@
-"""Episodes of the run engine: which run holds a state, and where its moves lead."""
+"""Forward through the runs: which run holds a state, where its moves can lead, and whole episodes."""
 
 from __future__ import annotations
 
@@ -54,6 +54,26 @@ def find(cover, x, y):
     if lo >= cover.ptr[x] and y < cover.stop[lo]:
         return cover.run[lo]
     return -1
+
+
+@jit()
+def reach(g, level, t, here, there):
+    """Marks in `there` where the marked states of a level can lead from layer t; here, there: (X, Y) bool."""
+    for item in range(g.level_ptr[level], g.level_ptr[level + 1]):
+        gang = g.item_gang[item]
+        if not g.gang_active[gang, t]:
+            continue
+        for j in range(g.gang_ptr[gang], g.gang_ptr[gang + 1]):
+            run = g.gang_run[j]
+            for m in range(g.set_ptr[g.run_set[run]], g.set_ptr[g.run_set[run] + 1]):
+                x = g.set_x[m]
+                for i in range(g.item_from[item], g.item_from[item] + g.item_count[item]):
+                    if here[x, g.run_start[run] + i]:
+                        for k in range(g.arm_branch[g.run_arm[run]], g.arm_branch[g.run_arm[run + 1]]):
+                            row = g.law[g.branch_law[k], x]
+                            if g.p[g.branch_p[k], x] > 0.0:
+                                for o in range(g.row_ptr[row], g.row_ptr[row + 1]):
+                                    there[g.row_x[o], g.branch_target[k] + g.branch_stride[k] * i] = True
 
 
 @jit()

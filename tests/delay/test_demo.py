@@ -16,7 +16,7 @@ EPISODES = 3
 def shown() -> demo.Showcase:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "LONG", 5)
-        patch.setattr(demo, "LONGEST_DELAY", 1)
+        patch.setattr(demo, "LONGEST_DELAY", 2)
         return demo.autoscaler_demo(episodes=EPISODES, seeds=2, workers=1)
 
 
@@ -56,10 +56,10 @@ def test_what_is_not_reached_says_how_long_was_tried(shown: demo.Showcase) -> No
     assert row(shown, "MVP-Delayed, unknown delay law", "theory")["episodes to 95%"] == "> 3"
 
 
-def test_the_price_of_the_first_tick_is_drawn(shown: demo.Showcase) -> None:
+def test_the_price_of_each_tick_is_drawn(shown: demo.Showcase) -> None:
     problem = autoscaler().problem
-    values = [pkd_delay.plan(pkd_delay.Delayed.constant(problem, delay)).value for delay in (0, 1)]
+    values = [pkd_delay.plan(pkd_delay.Delayed.constant(problem, delay)).value for delay in (0, 1, 2)]
     right = shown.figure.axes[2]
     assert right.lines[0].get_ydata().tolist() == pytest.approx(values)
-    assert [text.get_text() for text in right.texts] == [f"{values[1] - values[0]:.2f}"]
+    assert [text.get_text() for text in right.texts] == [f"{values[1] - values[0]:.2f}", f"{values[2] - values[1]:.2f}"]
     assert values[0] == pytest.approx(pkd.plan(problem.model(), problem.law()).value)

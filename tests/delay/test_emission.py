@@ -106,6 +106,7 @@ def test_an_emitted_plan_names_every_state_and_action_of_the_explored_one(proble
     flat, runs = both(model)
     plans = pkd.plan(flat, truth), pkd.plan(runs, truth)
     for h in range(1, model.horizon + 1):
+        assert sorted(map(repr, plans[1].states(h))) == sorted(map(repr, plans[0].states(h)))
         for x, y in plans[0].states(h):
             expected = plans[0].values(h, x, y)
             assert plans[1].values(h, x, y) == close(expected)
