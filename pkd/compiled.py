@@ -130,7 +130,7 @@ class Compiled(ABC):
 
     def estimate(self, belief: Any, tally: flat.Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray) -> None:
         """Fills a belief from the counts."""
-        flat.estimate(self.row_ptr, len(self.features), belief, tally, bonus.prior, rng, reward_bonus)
+        flat.estimate(self.row_ptr, len(self.features), belief, tally, bonus.prior or None, rng, reward_bonus)
         self.refresh(belief)
 
     @abstractmethod

@@ -171,9 +171,19 @@ class FlatProgram(Compiled):
         return world_of(self, law, cumulative(self.program.branch_p, self.program.branch_ptr), np.cumsum(self.program.start_p))
 
     def learn_chunk(self, run: Trial, chunk: slice) -> None:
+        nowhere = np.zeros((0, 5))
+        if not run.every:  # plans are few, and a loop that holds them takes longer to compile than they do
+
+            def episodes(policy: np.ndarray, tally: flat.Tally, rng: np.ndarray, returns: np.ndarray) -> tuple[int, bool]:
+                count, due = flat.episodes(self.program, run.world, policy, tally, rng, nowhere, returns)
+                return int(count), bool(due)
+
+            run.in_bulk(chunk, episodes)
+            return
+        prior = run.bonus.prior or None
         flat.learn(
-            self.program, run.belief, run.truth, run.world, run.tally, run.bonus.prior, run.reward_bonus, run.every, run.rng, run.state,
-            *self._room, run.policy, np.zeros((0, 5)), run.upper[chunk], run.value[chunk], run.returns[chunk], run.planned[chunk],
+            self.program, run.belief, run.truth, run.world, run.tally, prior, run.reward_bonus, run.every, run.rng, run.state,
+            *self._room, run.policy, nowhere, run.upper[chunk], run.value[chunk], run.returns[chunk], run.planned[chunk],
         )  # fmt: skip
 
     def followed(self, act: Callable[[int, Any, Any], Any]) -> np.ndarray:

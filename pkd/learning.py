@@ -90,8 +90,7 @@ class Trial:
         self.seconds = 0.0
 
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
-        if self.recorder is None and self.simulator is None:
-            self.compiled.learn_chunk(self, slice(0, 0))  # compiles the kernels, which is not part of the time of a run
+        self._compile_kernels()
         episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
         while self.done < episodes:
             began = time.perf_counter()
@@ -111,6 +110,15 @@ class Trial:
                 self.save(checkpoint)
                 saved = now
 
+    def _compile_kernels(self) -> None:
+        """Calls everything once with nothing to do: compiling is not part of the time of a run."""
+        scratch = self.compiled.optimistic(self.bonus, self.config["episodes"], self.config["delta"])
+        self.compiled.estimate(scratch, self.tally, self.bonus, self.reward_bonus, self.rng.copy())
+        if self.simulator is not None:
+            self.in_bulk(slice(0, 0), self.simulator.episodes)
+        elif self.recorder is None:
+            self.compiled.learn_chunk(self, slice(0, 0))
+
     def replan_if_due(self, k: int) -> None:
         """A new plan before episode k, if one is due; the values in force are written down."""
         self.planned[k] = self.every or self.state[0] != 0.0
@@ -126,6 +134,8 @@ class Trial:
     def in_bulk(self, chunk: slice, episodes: Callable[..., tuple[int, bool]]) -> None:
         """Plans when one is due; between two plans `episodes(policy, tally, rng, returns)` runs until the next one is."""
         k = chunk.start
+        if k == chunk.stop:
+            episodes(self.policy, self.tally, self.rng, self.returns[chunk])
         while k < chunk.stop:
             self.replan_if_due(k)
             stop = k + 1 if self.every else chunk.stop

@@ -278,7 +278,7 @@ def rollout(g, world, policy, tally, rng, path):
 
     path: (moves, 5): the slot, arm, branch, outcome and reward of each move, for as many moves as it has room.
     """
-    node = g.start_node[draw(world.starts, 0, world.starts.shape[0], uniform(rng))]
+    node = g.start_node[draw(world.starts, np.int64(0), world.starts.shape[0], uniform(rng))]
     total = 0.0
     due = settled = False
     moves = t = 0
@@ -323,7 +323,7 @@ def rollout(g, world, policy, tally, rng, path):
 
 @jit()
 def estimate(row_ptr, n_unknown, b, tally, prior, rng, reward_bonus):
-    """Fills b.p and b.mean from the tally: frequencies, or a Dirichlet draw where prior > 0. Known rows are already there.
+    """Fills b.p and b.mean from the tally: frequencies, or a Dirichlet draw where there is a prior. Known rows are already there.
 
     reward_bonus: (4, learned means): ell, low, high, and whether an optimistic mean is wanted.
     """
@@ -331,7 +331,7 @@ def estimate(row_ptr, n_unknown, b, tally, prior, rng, reward_bonus):
         lo, hi = row_ptr[z], row_ptr[z + 1]
         n = tally.n[z]
         b.n[z] = n
-        if prior > 0.0:
+        if prior is not None:  # the compiler leaves out the other branch
             dirichlet(rng, tally.counts, prior, lo, hi, b.p)
         else:
             for i in range(lo, hi):
@@ -376,10 +376,22 @@ def set_marks(tally):
 
 
 @jit()
+def episodes(g, world, policy, tally, rng, path, returns):
+    """Episodes under a fixed policy until a mark is reached or `returns` is full. Returns (how many, whether a mark was reached)."""
+    for k in range(returns.shape[0]):
+        returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
+        if due:
+            return k + 1, True
+    return returns.shape[0], False
+
+
+@jit()
 def learn(
     g, b, truth, world, tally, prior, reward_bonus, every, rng, state, v, settled, e, room, policy, path, upper, value, returns, planned
 ):
-    """Episodes k = 1..len(upper): plan when due, act, count. The values of plan and policy are written for every episode.
+    """Episodes k = 1..len(upper): plan when due, act, count, all in compiled code: for a plan before every episode.
+
+    The values of plan and policy are written for every episode.
 
     state: (3,): whether a plan is due, the plan's upper value, the true value of its policy; carried from call to call.
     """

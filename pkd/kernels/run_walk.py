@@ -95,7 +95,7 @@ def earned(walk, reward, world, tally, which, x, rng):
 @jit()
 def rollout(g, walk, reward, world, policy, tally, rng):
     """One episode: adds to the tally; returns (return, whether a mark was reached). reward: the known parts, (rows of rewards, X)."""
-    i = draw(walk.start_p, 0, walk.start_p.shape[0], uniform(rng))
+    i = draw(walk.start_p, np.int64(0), walk.start_p.shape[0], uniform(rng))
     x, y = walk.start_x[i], walk.start_y[i]
     total = 0.0
     due = settled = False
