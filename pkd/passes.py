@@ -24,8 +24,7 @@ class Layout:
     """Runs and the columns that they live in."""
 
     runs: list[Run]
-    columns: int  # of the layers; decisions come first
-    decision_columns: int
+    columns: int  # of the layers
     settled_columns: int
     ends: dict[tuple[int, int], float]  # (x, column) -> final
     settled_ends: dict[tuple[int, int], float]
@@ -48,7 +47,7 @@ class Layout:
 def unreduced(table: RunTable) -> Layout:
     """The table as it is."""
     return Layout(
-        list(table.runs), table.columns, table.decision_columns, table.settled_columns, table.ends, table.settled_ends, table.start, [],
+        list(table.runs), table.columns, table.settled_columns, table.ends, table.settled_ends, table.start, [],
         [(0, table.columns, 0)],
     )  # fmt: skip
 
@@ -81,9 +80,6 @@ def _compact(table: RunTable, runs: list[Run], aliases: list[tuple[int, int, int
     return Layout(
         runs=[moved(run) for run in runs],
         columns=sum(length for _, length, _ in layers),
-        decision_columns=sum(length for start, length, _ in layers if start < table.decision_columns)
-        if table.blocks
-        else table.decision_columns,
         settled_columns=sum(length for _, length, _ in settled),
         ends={(x, before[0](y)): final for (x, y), final in table.ends.items()},
         settled_ends={(x, before[1](y)): final for (x, y), final in table.settled_ends.items()},

@@ -27,7 +27,6 @@ class RunArrays:
     runs: kernels.Runs
     window: list[int]  # the layers of each run, as bits
     ell_rows: list[tuple[int, int]]  # (row of laws, row of shares) of each row of ell
-    order: np.ndarray  # the kernels' number of each run
     covers: dict[int, run_walk.Cover]
 
     def choice_at(self, t: int, x: int, column: int) -> int:
@@ -47,7 +46,7 @@ class RunArrays:
 
     def arms_alone(self, part: int, x: int, column: int) -> kernels.Runs:
         """Each arm of one state as a run of its own, so that `kernels.values` puts their Q side by side."""
-        g, run = self.runs, int(self.order[self.run_at(part, x, column)])
+        g, run = self.runs, self.run_at(part, x, column)
         arms = np.arange(g.run_arm[run], g.run_arm[run + 1] + 1)
         count, offset = len(arms) - 1, column - int(g.run_start[run])
         each, zero, one = np.arange(count), np.zeros(1, np.int64), np.ones(1, np.int64)
@@ -122,9 +121,8 @@ def arrays_of(table: RunTable, runs: list[Run], window: list[int], horizon: int)
         level_active=level_active,
         settlement=2 + len({run.level for run in runs if run.part == CHANCES}),
     )
-    order = np.arange(len(runs))
-    covers = {part: cover_of(table, runs, order, (part,)) for part in (DECISIONS, LAST, CHANCES, SETTLED)}
-    return RunArrays(table, runs, made, window, list(ell_index), order, covers)
+    covers = {part: cover_of(table, runs, (part,)) for part in (DECISIONS, LAST, CHANCES, SETTLED)}
+    return RunArrays(table, runs, made, window, list(ell_index), covers)
 
 
 def bundle_of(run: Run) -> int:
@@ -183,13 +181,13 @@ def _tiles(
     return gangs, items, level_ptr
 
 
-def cover_of(table: RunTable, runs: list[Run], order: np.ndarray, parts: tuple[int, ...]) -> run_walk.Cover:
+def cover_of(table: RunTable, runs: list[Run], parts: tuple[int, ...]) -> run_walk.Cover:
     """For each x, the runs of some parts in the order of their columns."""
     held: list[list[tuple[int, int, int]]] = [[] for _ in table.xs]
     for i, run in enumerate(runs):
         if run.part in parts:
             for x in table.sets.rows[run.xs]:
-                held[x].append((run.start, run.start + run.length, int(order[i])))
+                held[x].append((run.start, run.start + run.length, i))
     rows = [row for x in held for row in sorted(x)]
     columns = np.array(rows, np.int64).reshape(len(rows), 3)
     return run_walk.Cover(_ints([0, *accumulate(map(len, held))]), columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())

@@ -257,12 +257,12 @@ class RunEngine(Compiled):
 
     @cached_property
     def _walk(self) -> run_walk.Walk:
-        table, layout, order = self.table, self.layout, self.arrays.order
+        table, layout = self.table, self.layout
         return run_walk.Walk(
             self.horizon,
-            cover_of(table, layout.runs, order, (DECISIONS, CHANCES)),
-            cover_of(table, layout.runs, order, (LAST,)),
-            cover_of(table, layout.runs, order, (SETTLED,)),
+            cover_of(table, layout.runs, (DECISIONS, CHANCES)),
+            cover_of(table, layout.runs, (LAST,)),
+            cover_of(table, layout.runs, (SETTLED,)),
             *_keys(layout.ends, layout.columns),
             *_keys(layout.settled_ends, layout.settled_columns),
             layout.columns,

@@ -106,8 +106,7 @@ class RunTable:
         self.n_y = 1  # |Y|
         self.column_of: Callable[[Any], int | None] = lambda y: None  # the column of a y in the layers
         self.y_of: Callable[[int], Any] = lambda column: None
-        self.columns = 0  # of the layers; decisions come first
-        self.decision_columns = 0
+        self.columns = 0  # of the layers
         self.settled_columns = 0
         self.blocks: list[tuple[int, int]] = []  # (start, length): columns that may be dropped only together, decisions first; [] for all
         self.settled_blocks: list[tuple[int, int]] = []
@@ -159,8 +158,7 @@ class _Finder:
         self.declared = graph.model.return_range is not None
         self.known = [self.table.known_law((self.table.x_index[x], p) for x, p in known.law if p > 0 and x in xs) for known in graph.known]
         self.column = [self.numbered(graph.layers), self.numbered(graph.settled)]
-        decided = {self.column[0][y] for (_, y), kind in zip(graph.layers.states, graph.layers.kind, strict=True) if kind == DECIDE}
-        self.table.columns, self.table.decision_columns = len(self.column[0]), max(decided, default=-1) + 1
+        self.table.columns = len(self.column[0])
         self.table.settled_columns = len(self.column[1])
         self.table.unknown_rewards, self.table.n_y = graph.rewards, len(graph.ys)
         self.table.column_of, self.table.y_of = self.column[0].get, list(self.column[0]).__getitem__

@@ -58,7 +58,7 @@ class _Emitter:
     # -- columns -------------------------------------------------------------------------------------------------------------------
 
     def _lay(self) -> None:
-        """Blocks with decisions come first; last comes the one column to which every END leads."""
+        """Blocks with decisions come first, so that a policy is short; last comes the one column to which every END leads."""
         table = self.table
         for offsets, blocks, roles in zip(self.offsets, (table.blocks, table.settled_blocks), self.roles, strict=True):
             deciding = dict.fromkeys(role.block for role in roles if role.decides)
@@ -68,8 +68,6 @@ class _Emitter:
                 offsets[block] = at
                 blocks.append((at, self.walk.size(block)))
                 at += self.walk.size(block)
-                if block in deciding:
-                    table.decision_columns = at
         table.columns, table.settled_columns = (sum(length for _, length in blocks) for blocks in (table.blocks, table.settled_blocks))
         table.ends, table.settled_ends = (
             {(x, offsets[OVER]): 0.0 for x in range(len(table.xs)) if OVER in offsets} for offsets in self.offsets
