@@ -180,8 +180,7 @@ class Compiled(ABC):
         rewards = self.reward_index
         for z, row in counts.items():
             if z in rewards:
-                for value, number in row.items():
-                    flat.add_reward(tally, rewards[z], float(value), float(number))
+                findings.extend(self._add_rewards(tally, rewards[z], row))
             elif z not in self.feature_index:
                 findings.append(f"counts have the feature {z!r}, which cannot occur in the model")
             else:
@@ -189,6 +188,16 @@ class Compiled(ABC):
         if findings:
             raise ModelError(findings)
         return tally
+
+    def _add_rewards(self, tally: flat.Tally, w: int, row: Mapping[Any, float]) -> Iterator[str]:
+        z, low, high = self.rewards[w].feature, self.rewards[w].low, self.rewards[w].high
+        for value, number in row.items():
+            if not low <= value <= high:
+                yield f"counts of {z!r} have the reward {value!r}; expected a number in [{low!r}, {high!r}]"
+            elif not (number >= 0 and math.isfinite(number)):
+                yield f"counts of {z!r}, {value!r} are {number!r}; expected a number >= 0"
+            elif number > 0:
+                flat.add_reward(tally, w, float(value), float(number))
 
     def _add_counts(self, tally: flat.Tally, z: Any, row: Mapping[Any, float]) -> Iterator[str]:
         place = self._outcome_index[self.feature_index[z]]

@@ -121,16 +121,19 @@ class FlatProgram(Compiled):
         node, t = self._node(h, x, y), h - 1
         if self._kept is None or self._kept[0] is not belief or self._kept[1] is not policy or self._kept[2] != t:
             self._kept = belief, policy, t, self._values_of(belief, policy, t)
-        actions = self.actions[node] if self.graph.layers.kind[node] == DECIDE else (None,)
-        return {action: float(self._kept[3][arm, node]) for arm, action in enumerate(actions)}
+        values = self._kept[3]
+        if self.graph.layers.kind[node] != DECIDE:
+            return {None: float(values[-1, node])}
+        return {action: float(values[arm, node]) for arm, action in enumerate(self.actions[node])}
 
     def _values_of(self, belief: flat.Estimate, policy: np.ndarray, t: int) -> np.ndarray:
-        """Q of every arm of every node of layer t, (arms, nodes): one sweep for each number of an arm."""
+        """Q of every arm of every node of layer t, and at last V of every node, (arms + 1, nodes): one sweep for each number of an arm."""
         most = np.array([max(len(actions), 1) for actions in self.actions])
-        found, v = np.zeros((int(most.max(initial=1)), self.n_states)), self.layers(self.horizon)
+        found, v = np.zeros((int(most.max(initial=1)) + 1, self.n_states)), self.layers(self.horizon)
         for arm in range(len(found)):
             changed = policy.copy()
-            changed[t] = np.minimum(arm, most - 1)
+            if arm < len(found) - 1:
+                changed[t] = np.minimum(arm, most - 1)
             flat.sweep(self.program, belief, v, self.settlement(), *self._scratch(), changed, True)
             found[arm] = v[t]
         return found

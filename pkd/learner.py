@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import numpy as np
+
 from pkd.engines import compile
 from pkd.kernels import flat
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
@@ -12,6 +14,8 @@ from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, checked_schedule, planned, seeded
 
 __all__ = ["OptimisticLearner"]
+
+FIXED = ("ell", "cap", "width")  # the parts of a belief that no count changes
 
 
 class OptimisticLearner:
@@ -62,7 +66,11 @@ class OptimisticLearner:
     def plan(self) -> Plan:
         """The plan in force; it is made when it is first asked for."""
         if self._plan is None:
-            belief = self._belief._replace(**{name: getattr(self._belief, name).copy() for name in ("p", "mean", "n")})
+            # A plan keeps what it was made from; only what no count can change is shared.
+            parts = {
+                name: part.copy() for name, part in self._belief._asdict().items() if isinstance(part, np.ndarray) and name not in FIXED
+            }
+            belief = self._belief._replace(**parts)
             self.compiled.estimate(belief, self._tally, self._bonus, self._reward_bonus, self._rng)
             self._plan = planned(self.compiled, belief)
             flat.set_marks(self._tally)

@@ -4,6 +4,7 @@ partially known dynamics). The law is given to the simulator and to the exact va
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -77,6 +78,7 @@ class Trial:
         self.belief = compiled.optimistic(self.bonus, episodes, delta)
         self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
         self.tally = compiled.tally() if counts is None else compiled.counted(counts)
+        self.given = None if counts is None else hashlib.sha256(b"".join(part.tobytes() for part in self.tally)).hexdigest()
         self.every = config["replan"] == "every"
         self.rng = seeded(seed)
         hindsight = type(compiled.model).samples is not PartiallyKnownMDP.samples
@@ -199,11 +201,12 @@ class Trial:
                 mine[name][: self.done] = array
             elif name != "progress":
                 mine[name][...] = array
+        self.compiled.refresh(self.belief)
 
     def _identity(self) -> dict[str, Any]:
         compiled = self.compiled
-        sizes = [compiled.n_states, len(compiled.features)]
-        return {"model": type(compiled.model).__name__, "sizes": sizes, "optimum": self.optimal.value.hex(), **self.config}
+        identity = {"model": type(compiled.model).__name__, "sizes": [compiled.n_states, len(compiled.features)]}
+        return {**identity, "optimum": self.optimal.value.hex(), "counts": self.given, **self.config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         done = self.done

@@ -32,16 +32,20 @@ class Layout:
     aliases: list[tuple[int, int, int]]  # (start, length, start of the columns that do the same), in the order of the merges
     moved: list[tuple[int, int, int]]  # (start, length, new start): where the passes have put the columns of the layers
 
-    def column(self, column: int) -> int | None:
-        """Where a column of the table is now; None: it was pulled into its users."""
+    def places(self, column: int) -> Iterator[int]:
+        """Where a column of the table may be now: at its own place, and where columns that do the same are; nowhere if it was pulled."""
+        yield from self._moved_to(column)
         for start, length, original in self.aliases:
             if start <= column < start + length:
                 column = column - start + original
+                yield from self._moved_to(column)
+
+    def _moved_to(self, column: int) -> Iterator[int]:
         i = bisect_right(self.moved, (column, 2**62, 0)) - 1
-        if i < 0:
-            return None
-        start, length, target = self.moved[i]
-        return column - start + target if column < start + length else None
+        if i >= 0:
+            start, length, target = self.moved[i]
+            if column < start + length:
+                yield column - start + target
 
 
 def unreduced(table: RunTable) -> Layout:

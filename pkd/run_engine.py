@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunEngine"]
 
+KEPT_CELLS = 50_000_000  # as many bytes may it take to know for every layer what can occur
 PARALLEL_WORK = 10_000_000  # states times steps from which threads pay for their compilation
 
 
@@ -43,7 +44,7 @@ class RunEngine(Compiled):
         self._known_rewards = np.array([table.reward.rows[known] for known, _ in table.rewards])
         self._reward_means = np.array([table.mean.rows[mean] for _, mean in table.rewards])
         self._kept: tuple[Any, int, Any] | None = None
-        self._reach: tuple[int, np.ndarray] | None = None
+        self._reach: dict[int, np.ndarray] = {}  # what `_reached` found, by layer
 
     def _lay(self, layout: Layout) -> None:
         self.layout = layout
@@ -164,7 +165,7 @@ class RunEngine(Compiled):
         plain.__dict__.update(
             {name: value for name, value in self.__dict__.items() if name not in ("_room", "_ranged_room", "_walk", "plain")}
         )
-        plain._kept = plain._reach = None
+        plain._kept, plain._reach = None, {}
         plain._lay(unreduced(self.table))
         return plain
 
@@ -193,16 +194,20 @@ class RunEngine(Compiled):
             return node is not None and self.explored.holds(t, node)
         if (x, column) in self.table.ends:
             return True
+        if len(self.table.xs) * self.plain.layout.columns * self.horizon <= KEPT_CELLS:
+            return bool(self.plain._reached(t)[x, column])
         parts = [LAST, CHANCES] if t == self.horizon - 1 else [DECISIONS, CHANCES]
         return any(
             (run := self.plain.arrays.run_at(part, x, column, missing=-1)) >= 0 and self.plain.arrays.window[run] >> t & 1 for part in parts
         )
 
     def _choice(self, h: int, x: int, column: int) -> int:
-        place = self.layout.column(column)
-        if place is None:
-            raise ModelError(f"y={self.table.y_of(column)!r} takes no action")
-        return self.arrays.choice_at(h - 1, x, place)
+        part, t = LAST if h == self.horizon else DECISIONS, h - 1
+        for place in self.layout.places(column):  # a merged column is computed in some layers and its original in others
+            run = self.arrays.run_at(part, x, place, missing=-1)
+            if run >= 0 and self.arrays.window[run] >> t & 1:
+                return self.arrays.choice_at(t, x, place)
+        raise ModelError(f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}")
 
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         self._check_step(h)
@@ -218,18 +223,20 @@ class RunEngine(Compiled):
 
     def _reached(self, t: int) -> np.ndarray:
         """Which states can occur in layer t, (X, columns)."""
-        g = self.arrays.runs
-        if self._reach is None or self._reach[0] > t:
-            first = np.zeros((len(self.table.xs), self.layout.columns), bool)
+        g, shape = self.arrays.runs, (len(self.table.xs), self.layout.columns)
+        if t not in self._reach and not any(before < t for before in self._reach):
+            first = np.zeros(shape, bool)
             for x, y, _ in self.layout.start:
                 first[x, y] = True
-            self._reach = 0, self._with_chances(0, first)
-        while self._reach[0] < t:
-            before, here = self._reach
-            there = np.zeros_like(here)
-            run_walk.reach(g, kernels.STEP, before, here, there)
-            self._reach = before + 1, self._with_chances(before + 1, there)
-        return self._reach[1]
+            self._reach[0] = self._with_chances(0, first)
+        while t not in self._reach:
+            before = max(before for before in self._reach if before < t)
+            there = np.zeros(shape, bool)
+            run_walk.reach(g, kernels.STEP, before, self._reach[before], there)
+            if shape[0] * shape[1] * self.horizon > KEPT_CELLS:
+                self._reach.clear()
+            self._reach[before + 1] = self._with_chances(before + 1, there)
+        return self._reach[t]
 
     def _with_chances(self, t: int, here: np.ndarray) -> np.ndarray:
         """Adds what the CHANCE states of layer t lead to, the highest level first."""

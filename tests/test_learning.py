@@ -226,6 +226,54 @@ def test_a_warm_start_goes_on_from_the_counts() -> None:
     assert learner.plan.value == pytest.approx(reference.optimistic(Arm(), counts, Rule("greedy"), 10, 0.05).value, abs=1e-12)
 
 
+@both_engines
+def test_an_older_plan_of_a_learner_keeps_its_values(large: bool) -> None:
+    case = build(Shape(5, horizon=3, n_actions=2, n_features=3))
+    learner = pkd.OptimisticLearner(pkd.compile(case.model, large=large), 50, optimism=pkd.MVP.practical(), replan="every")
+    episodes = pkd.simulate(case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0], 12, seed=3)
+    learner.observe(episodes[0])
+    old = learner.plan
+    (state, *_) = old.states(1)
+    before = old.values(1, *state)
+    for episode in episodes[1:]:
+        learner.observe(episode)
+        assert learner.plan.value == pytest.approx(max(learner.plan.values(1, *state).values()))
+    assert old.values(1, *state) == before
+
+
+class Paid(pkd.PartiallyKnownMDP):
+    """One action, one unknown reward."""
+
+    horizon = 1
+
+    def start(self) -> Any:
+        return 0, 0
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return [0]
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(1.0, 0, pkd.sure(0))]
+
+    def reward(self, x: Any, y: Any, a: Any) -> Any:
+        return pkd.UnknownReward("pay", 0.0, 1.0)
+
+
+@both_engines
+def test_a_reward_that_was_seen_no_time_counts_for_nothing(large: bool) -> None:
+    plan = pkd.optimistic_plan(pkd.compile(Paid(), large=large), {"pay": {0.0: 0, 0.2: 10}}, episodes=10, optimism=pkd.Greedy())
+    assert plan.value == pytest.approx(0.2, abs=1e-15)
+
+
+def test_impossible_counts_of_a_reward_are_refused_together() -> None:
+    with pytest.raises(pkd.ModelError) as caught:
+        pkd.optimistic_plan(Paid(), {"pay": {5.0: 1, 0.5: -3}}, episodes=10)
+    assert caught.value.findings == (
+        "counts of 'pay' have the reward 5.0; expected a number in [0.0, 1.0]",
+        "counts of 'pay', 0.5 are -3; expected a number >= 0",
+    )
+
+
 IMPOSSIBLE = {
     "an outcome outside its support": [LEGAL, pkd.Transition(1, "choice", "risky", 7, "choice")],
     "a y that cannot follow": [LEGAL, pkd.Transition(1, "choice", "sure", 0, "choice")],

@@ -7,10 +7,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import gymnasium
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from quantecon.markov import DiscreteDP, backward_induction
 from scipy.optimize import linprog
@@ -259,3 +261,62 @@ def test_river_swim() -> None:
 def test_frozen_lake_from_gymnasium(horizon: int, chance: float) -> None:
     env = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True)
     assert tabular_plan(pkd.TabularMDP.from_gymnasium(env, horizon)).value == pytest.approx(chance, abs=1e-10)
+
+
+class Blocks(pkd.PartiallyKnownMDP):
+    """y on a line cut into blocks of which many move alike and are merged."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.horizon, self.length = rng.randint(2, 5), rng.choice([1, 2, 3])
+        self.count = self.length * rng.choice([4, 6, 8, 10])
+        self.first = rng.randrange(self.count)
+        patterns = [
+            [(rng.choice([0.0, 0.5, 1.0]), rng.choice([0, 1, 1, 2]), rng.randrange(self.count), rng.random() < 0.6) for _ in range(3)]
+            for _ in range(rng.choice([2, 3]))
+        ]
+        self.blocks = [(rng.choice(patterns), rng.random() < 0.3) for _ in range(self.count // self.length)]
+        self.blocks[-1] = (self.blocks[-1][0], False)  # a CHANCE block leads to later ones
+
+    def start(self) -> Any:
+        return None, self.first
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return pkd.CHANCE if self.blocks[y // self.length][1] else range(3)
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return self.blocks[y // self.length][0][a or 0][0]
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        block = y // self.length
+        moves, chance = self.blocks[block]
+        _, stride, target, whole = moves[a or 0]
+        target += stride * (y if whole else y - block * self.length)
+        target = min(self.count - 1, max((block + 1) * self.length, target)) if chance else target % self.count
+        return [(1.0, target, pkd.sure(None))]
+
+
+RARE = (1190, 3102, 3884, 5253, 1003338, 1003895, 1004721, 1007105)  # a copy lives on in layers in which its original does not
+
+
+@pytest.mark.parametrize("seed", [*range(100), *RARE])
+def test_an_action_on_merged_columns_attains_the_value_of_its_state(seed: int) -> None:
+    model = Blocks(seed)
+    flat, runs = (pkd.plan(pkd.compile(model, large=large), {}) for large in (False, True))
+    assert runs.value == pytest.approx(flat.value, abs=1e-12)
+    for h in range(1, model.horizon + 1):
+        for x, y in flat.states(h):
+            q = flat.values(h, x, y)
+            assert q[runs.action(h, x, y)] == pytest.approx(max(q.values()), abs=1e-12)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@given(case=cases(chance=st.sampled_from([0.5, 0.8])))
+def test_the_value_of_a_chance_state_is_that_of_the_plan(large: bool, case: Case) -> None:
+    """Asked in every CHANCE state of the first layer, where the decisions of the same layer follow."""
+    model, law = case.model, case.law
+    plan = pkd.plan(pkd.compile(model, large=large), law)
+    for p, x, y in reference.starts(model):
+        if p > 0 and model.actions(x, y) is pkd.CHANCE:
+            from_there = pkd.plan(attrs.evolve(model, first={(x, y): 1.0}), law).value
+            assert plan.values(1, x, y) == {None: pytest.approx(from_there, rel=1e-10, abs=1e-10)}

@@ -69,3 +69,21 @@ def test_a_damaged_checkpoint_gets_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "run.npz").write_bytes(b"not a checkpoint")
     with pytest.raises(pkd.ModelError, match="is not a file that pkd wrote"):
         pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz")
+
+
+def test_a_finished_run_taken_up_again_has_the_values_of_its_plan(tmp_path: Path) -> None:
+    delayed = problem()
+    first, again = (
+        pkd.learn(delayed.known(), delayed.law(), 50, optimism=pkd.MVP.practical(), checkpoint=tmp_path / "run.npz") for _ in range(2)
+    )
+    assert first.policy is not None
+    assert again.policy is not None
+    for x, y in first.policy.states(1):
+        assert again.policy.values(1, x, y) == first.policy.values(1, x, y)
+
+
+def test_a_checkpoint_is_not_that_of_a_run_with_other_counts(tmp_path: Path) -> None:
+    delayed = problem()
+    pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz")
+    with pytest.raises(pkd.ModelError, match="is the checkpoint of another run"):
+        pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz", counts={(0, 0): {0: 1000, 1: 2000}})

@@ -113,6 +113,18 @@ def test_an_emitted_plan_names_every_state_and_action_of_the_explored_one(proble
             assert expected[plans[1].action(h, x, y)] == close(max(expected.values()))
 
 
+@settings(max_examples=30)
+@given(delayed=delayed_mdps())
+def test_a_state_that_cannot_occur_is_refused_on_emitted_runs_too(delayed):
+    for model in (delayed.known(), delayed.unknown()):
+        flat, runs = (pkd.plan(engine, delayed.law()) for engine in both(model))
+        everywhere = {state for h in range(1, model.horizon + 1) for state in flat.states(h)}
+        for h in range(1, model.horizon + 1):
+            for x, y in everywhere - set(flat.states(h)):
+                with pytest.raises(pkd.ModelError, match=f"cannot occur at step {h}"):
+                    runs.action(h, x, y)
+
+
 @settings(max_examples=60)
 @given(problem=problems, seed=st.integers(0, 99))
 def test_any_policy_is_worth_the_same_on_emitted_runs(problem, seed):
