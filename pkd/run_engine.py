@@ -194,7 +194,7 @@ class RunEngine(Compiled):
             return node is not None and self.explored.holds(t, node)
         if (x, column) in self.table.ends:
             return True
-        if len(self.table.xs) * self.plain.layout.columns * self.horizon <= KEPT_CELLS:
+        if self.plain._keeps_layers:
             return bool(self.plain._reached(t)[x, column])
         parts = [LAST, CHANCES] if t == self.horizon - 1 else [DECISIONS, CHANCES]
         return any(
@@ -233,10 +233,15 @@ class RunEngine(Compiled):
             before = max(before for before in self._reach if before < t)
             there = np.zeros(shape, bool)
             run_walk.reach(g, kernels.STEP, before, self._reach[before], there)
-            if shape[0] * shape[1] * self.horizon > KEPT_CELLS:
+            if not self._keeps_layers:
                 self._reach.clear()
             self._reach[before + 1] = self._with_chances(before + 1, there)
         return self._reach[t]
+
+    @property
+    def _keeps_layers(self) -> bool:
+        """Whether what can occur is remembered for every layer, and not for the last one asked about alone."""
+        return self.n_states * self.horizon <= KEPT_CELLS
 
     def _with_chances(self, t: int, here: np.ndarray) -> np.ndarray:
         """Adds what the CHANCE states of layer t lead to, the highest level first."""

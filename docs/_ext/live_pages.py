@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
+from abc import ABC, abstractmethod
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from sphinx.util.docutils import SphinxDirective
 MAP = Path(__file__).parent.parent / "map.toml"
 
 
-class Live(SphinxDirective):
+class Live(SphinxDirective, ABC):
     """A directive that writes Markdown."""
 
+    @abstractmethod
     def written(self) -> str:
-        raise NotImplementedError
+        """What stands in its place."""
 
     def run(self) -> list[nodes.Node]:
         section = nodes.section()
