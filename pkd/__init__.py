@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
     from pkd.planning import Plan as Plan
+    from pkd.problem import Problem as Problem
+    from pkd.problem import as_problem as as_problem
+    from pkd.queue import Queue as Queue
     from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
@@ -55,6 +58,8 @@ _HOMES = {
         "CHANCE", "END", "Branch", "Episode", "Known", "Landing", "Law", "ModelError", "NoiseMDP", "PartiallyKnownMDP", "Transition",
         "UnknownReward", "sure",
     ],
+    "problem": ["Problem", "as_problem"],
+    "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "check": ["check_model"],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pkd.catalog import Found, Problem, find, installed, parse_options
+from pkd.problem import Found, Problem, find, installed, parse_options
 from pkd.model import ModelError
 
 if TYPE_CHECKING:

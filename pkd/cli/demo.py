@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pkd.catalog import installed
+from pkd.problem import installed
 from pkd.cli.arguments import positive
 from pkd.cli.output import save_figure, table, write_csv
 from pkd.model import ModelError

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pkd.catalog import Found
+from pkd.problem import Found
 from pkd.cli.arguments import add_model, find_model, positive, writable
 from pkd.cli.output import save_figure, table, write_csv
 from pkd.model import ModelError

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pkd.catalog import installed
+from pkd.problem import installed
 from pkd.cli.arguments import find_model, model_arguments, read_runs
 from pkd.model import ModelError
 

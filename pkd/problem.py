@@ -29,7 +29,9 @@ import attrs
 
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 
-__all__ = ["GROUP", "Found", "Problem", "find", "installed", "names", "parse_options"]
+__all__ = [
+    "GROUP", "Found", "Pair", "Problem", "as_problem", "find", "installed", "names", "parse_options",
+]  # fmt: skip
 
 GROUP = "pkd.models"
 GYMNASIUM_ID = re.compile(r"[\w./:-]+-v\d+")
@@ -76,6 +78,30 @@ class Found:
         return self.law
 
 
+def as_problem(given: Any) -> Problem:
+    """A problem from an object with .model() and .law(), a pair (model, law), or a registered name.
+
+    >>> import pkd
+    >>> as_problem((pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3).model(), {(0, 0): {0: 1.0}})).model().horizon
+    3
+    """
+    if isinstance(given, str):
+        found = find(given)
+        return Pair(found.model, found.with_law())
+    return _checked(given, "the problem")
+
+
+def _checked(given: Any, name: str) -> Problem:
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], PartiallyKnownMDP):
+        return Pair(*given)
+    if isinstance(given, Problem) and not isinstance(given, type):
+        return given
+    wanted = "an object with .model() and .law(), a pair (model, law)"
+    if isinstance(given, PartiallyKnownMDP):
+        raise ModelError(f"{name} is a model without a law; expected {wanted} or a registered name")
+    raise ModelError(f"{name}: expected {wanted} or a model, found {type(given).__name__}")
+
+
 def names() -> dict[str, EntryPoint]:
     """The registered names."""
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
@@ -95,13 +121,7 @@ def find(
     """
     thing = _made(word, dict(options or {}), horizon)
     alone = isinstance(thing, PartiallyKnownMDP)
-    if alone:
-        thing = Pair(thing, {})
-    elif isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], PartiallyKnownMDP):
-        thing = Pair(*thing)
-    if not isinstance(thing, Problem):
-        wanted = "an object with .model() and .law(), a pair (model, law) or a model"
-        raise ModelError(f"{word}: expected {wanted}, found {type(thing).__name__}")
+    thing = Pair(thing, {}) if alone else _checked(thing, word)
     if transform is not None:
         thing = transform(thing)
     return Found(word, thing.model(), None if alone else thing.law(), getattr(thing, "picture", None))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pkd import catalog
-from pkd.catalog import find, parse_options
+from pkd.problem import find, parse_options
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.tabular import TabularMDP
 

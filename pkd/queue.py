@@ -1,0 +1,190 @@
+"""`Queue`: a first-in first-out part of y, by which large models are compiled without code of their own.
+
+A shift register (orders on their way, commands that take effect late, actions whose result is not
+shown yet) gives y as many values as there are sequences of entries, but a move looks at few of them:
+at the oldest entry, or at none. So the explorer asks a model with *hidden* entries. Pushing,
+popping, clearing and counting need no values and stay symbolic. Whatever reads a hidden entry raises
+`Look`, and the explorer asks again, once for each value of that entry. Nothing is promised by the
+user, so nothing can be promised wrongly.
+
+A worked example: y is `Queue((3, 1))`, and `step` returns `queue.push(a).pop()` after it has read
+`queue.oldest`. The explorer asks with two hidden entries; `oldest` raises `Look(0)`. It asks again
+with (v, hidden) for each value v that the first entry can have. Now the answer is a queue of one
+hidden entry followed by a: all queues that start with v move alike, and one answer serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+__all__ = ["Look", "Queue", "Veil", "hide"]
+
+
+class Queue:
+    """First in, first out, inside y: y itself, or anywhere in (named) tuples and attrs classes.
+
+    None may stand for it. It is immutable, and equal, hashed, ordered and pickled like the tuple of
+    its entries. `push`, `pop`, `clear` and `len` are free. Everything else looks at entries: a large
+    model is then asked once for each value of every entry up to the one looked at. Looking at
+    `oldest` costs one question per value; looking at everything is the same as having no queue. It
+    changes no result, only how large models are compiled.
+
+    >>> pipeline = Queue((2, 0)).push(5)
+    >>> pipeline.oldest, len(pipeline), pipeline.pop()
+    (2, 3, Queue((0, 5)))
+    >>> pipeline == (2, 0, 5)
+    True
+    """
+
+    __slots__ = ("_entries", "_hash")
+
+    _entries: tuple[Any, ...]
+    _hash: int | None
+
+    def __init__(self, entries: Iterable[Any] = ()) -> None:
+        self._entries = tuple(entries)
+        self._hash = None
+
+    def push(self, *entries: Any) -> Queue:
+        """The queue with more entries at its end."""
+        return Queue(self._entries + entries)
+
+    def pop(self, count: int = 1) -> Queue:
+        """The queue without its oldest `count` entries."""
+        return Queue(self._entries[count:])
+
+    def clear(self) -> Queue:
+        """The empty queue."""
+        return Queue()
+
+    @property
+    def oldest(self) -> Any:
+        """The entry that was pushed first."""
+        return self[0]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._read()[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._read())
+
+    def __contains__(self, entry: Any) -> bool:
+        return entry in self._read()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Queue):
+            return len(self) == len(other) and self._read() == other._read()
+        if isinstance(other, tuple):
+            return len(self) == len(other) and self._read() == other
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self._read())
+        return self._hash
+
+    def __lt__(self, other: Any) -> bool:
+        return self._read() < _entries(other)
+
+    def __le__(self, other: Any) -> bool:
+        return self._read() <= _entries(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._read() > _entries(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._read() >= _entries(other)
+
+    def __repr__(self) -> str:
+        return f"Queue({self._read()!r})"
+
+    def __reduce__(self) -> tuple[type[Queue], tuple[tuple[Any, ...]]]:
+        return Queue, (self._read(),)
+
+    def _read(self) -> tuple[Any, ...]:
+        """All entries."""
+        return self._entries
+
+
+def _entries(other: Any) -> Any:
+    return other._read() if isinstance(other, Queue) else other
+
+
+class Look(BaseException):
+    """A hidden entry was read. Not an Exception, so that a user's `except Exception` lets it pass."""
+
+
+@attrs.define
+class Veil:
+    """Belongs to one explorer: whether the present question has read a hidden entry.
+
+    The flag catches what a bare `except:` in a model would swallow.
+    """
+
+    looked: bool = False
+
+    def look(self) -> Look:
+        """Notes that a hidden entry was read."""
+        self.looked = True
+        return Look()
+
+
+class _HiddenQueue(Queue):
+    """front, then `hidden` entries without values, then back. `dropped`: hidden ones popped unread."""
+
+    __slots__ = ("back", "dropped", "front", "hidden", "veil")
+
+    def __init__(
+        self, front: tuple[Any, ...], hidden: int, back: tuple[Any, ...], veil: Veil, dropped: int = 0
+    ) -> None:
+        super().__init__()
+        self.front, self.hidden, self.back = front, hidden, back
+        self.veil, self.dropped = veil, dropped
+
+    def push(self, *entries: Any) -> Queue:
+        return _HiddenQueue(self.front, self.hidden, self.back + entries, self.veil, self.dropped)
+
+    def pop(self, count: int = 1) -> Queue:
+        if not isinstance(count, int) or count < 0:
+            raise self.veil.look()
+        front = self.front[count:]
+        count -= len(self.front) - len(front)
+        dropped = min(count, self.hidden)
+        if dropped == self.hidden:
+            return Queue(front + self.back[count - dropped :])
+        return _HiddenQueue(front, self.hidden - dropped, self.back, self.veil, self.dropped + dropped)
+
+    def __len__(self) -> int:
+        return len(self.front) + self.hidden + len(self.back)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, int):
+            place = at + len(self) if at < 0 else at
+            if 0 <= place < len(self.front):
+                return self.front[place]
+            if len(self) - len(self.back) <= place < len(self):
+                return self.back[place - len(self) + len(self.back)]
+            if place < 0 or place >= len(self):
+                raise IndexError("queue index out of range")
+        raise self.veil.look()
+
+    def _read(self) -> tuple[Any, ...]:
+        raise self.veil.look()
+
+
+def hide(front: tuple[Any, ...], hidden: int, veil: Veil) -> Queue:
+    """A queue with `hidden` entries of which only the length is known, after those of `front`."""
+    return _HiddenQueue(front, hidden, (), veil) if hidden else Queue(front)
+
+
+def parts(queue: Queue) -> tuple[tuple[Any, ...], int, tuple[Any, ...], int]:
+    """(front, hidden entries, back, hidden entries popped unread) of a queue that a model returned."""
+    if isinstance(queue, _HiddenQueue):
+        return queue.front, queue.hidden, queue.back, queue.dropped
+    return queue._entries, 0, (), 0
