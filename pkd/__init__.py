@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pkd import bounds as bounds
     from pkd import kernels as kernels
-    from pkd import runs as runs
     from pkd import workers as workers
     from pkd.check import check_model as check_model
-    from pkd.compiled import Compiled as Compiled
-    from pkd.engines import compile as compile
+    from pkd.engine import Compiled as Compiled
+    from pkd.engine import compile as compile
+    from pkd.explore import explore as explore
     from pkd.flattening import flatten as flatten
     from pkd.independence import check_samples as check_samples
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pkd.model import Branch as Branch
     from pkd.model import Episode as Episode
     from pkd.model import Known as Known
-    from pkd.model import Landing as Landing
+    from pkd.noise import Landing as Landing
     from pkd.model import Law as Law
     from pkd.model import ModelError as ModelError
-    from pkd.model import NoiseMDP as NoiseMDP
+    from pkd.noise import NoiseMDP as NoiseMDP
     from pkd.model import PartiallyKnownMDP as PartiallyKnownMDP
     from pkd.model import Transition as Transition
     from pkd.model import UnknownReward as UnknownReward
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
-    from pkd.run import Run as Run
+    from pkd.results.run import Run as Run
+    from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
 
@@ -55,26 +56,27 @@ __version__ = "0.1.0"
 # Names are imported when they are first used, so that `import pkd` and the command line start at once.
 _HOMES = {
     "model": [
-        "CHANCE", "END", "Branch", "Episode", "Known", "Landing", "Law", "ModelError", "NoiseMDP", "PartiallyKnownMDP", "Transition",
+        "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP", "Transition",
         "UnknownReward", "sure",
     ],
     "problem": ["Problem", "as_problem"],
+    "noise": ["Landing", "NoiseMDP"],
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "check": ["check_model"],
     "independence": ["check_samples"],
-    "compiled": ["Compiled"],
-    "engines": ["compile"],
+    "engine": ["Compiled", "compile"],
+    "explore": ["explore"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
     "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
-    "simulation": ["simulate"],
-    "run": ["Run"],
+    "simulation": ["Simulator", "simulate"],
+    "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "kernels", "runs", "workers")
+_MODULES = ("bounds", "kernels", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pkd.bounds import lower_bound
-from pkd.engines import compile
+from pkd.engine import compile
 from pkd.learning import learn
 from pkd.optimism import MVP
 from pkd.planning import optimistic_plan, plan

@@ -1,79 +1,70 @@
-"""The optimistic algorithm one episode at a time, for an environment of the user's own. No law is involved."""
+"""The optimistic algorithm one episode at a time, for an environment of the user's own: no law."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
-from pkd.engines import compile
-from pkd.kernels import flat
+from pkd.engine import compile
+from pkd.engine.bonus import count_reward
+from pkd.engine.compiled import Counts
+from pkd.learning import Learning, Replan
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import MVP, Optimism
-from pkd.planning import Model, Plan, checked_schedule, planned, seeded
+from pkd.planning import Model, Plan, check_schedule
+from pkd.problem import Problem, as_problem
 
 __all__ = ["OptimisticLearner"]
-
-FIXED = ("ell", "cap", "width")  # the parts of a belief that no count changes
 
 
 class OptimisticLearner:
     """Acts by an optimistic plan and learns from each episode that it is shown.
 
-    `episodes` is how many there will be in all; the logarithms of the bonus depend on it. `counts` {z: {x': n}} are what is known already.
-
-    Ask `act` in every decision state, collect a `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
+    `episodes` is how many there will be in all; the logarithms of the bonus depend on it. `counts`
+    {z: {x': n}} are what is known already. Ask `act` in every decision state, collect a
+    `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> learner = pkd.OptimisticLearner(coin.model(), episodes=1000)
-    >>> learner.observe([pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in [(1, 0), (2, 1), (3, 0)]])
+    >>> seen = [(1, 0), (2, 1), (3, 0)]
+    >>> learner.observe([pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen])
     >>> learner.observed, sum(sum(row.values()) for row in learner.counts.values())
     (1, 3.0)
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Model | Problem | str,
         episodes: int,
         *,
         optimism: Optimism = MVP(),
         delta: float = 0.05,
         seed: int = 0,
-        replan: Literal["doubling", "every"] = "doubling",
-        counts: Mapping[Any, Mapping[Any, float]] | None = None,
+        replan: Replan = "doubling",
+        counts: Counts | None = None,
     ) -> None:
-        checked_schedule(episodes, delta, replan)
-        self.compiled = compile(model)
+        check_schedule(episodes, delta, replan)
+        known = not isinstance(model, str) and not isinstance(model, Problem) and not isinstance(model, tuple)
+        self.compiled = compile(model if known else as_problem(model).model())  # type: ignore[arg-type]
         self.optimism = optimism
-        self.replan = replan
+        self.schedule = replan
         self.observed = 0  # episodes so far
         self.plans = 0  # plans so far
-        self._bonus = optimism.bonus()
-        self._reward_bonus = self.compiled.reward_bonus(self._bonus, episodes, delta)
-        self._belief = self.compiled.optimistic(self._bonus, episodes, delta)
-        self._tally = self.compiled.tally() if counts is None else self.compiled.counted(counts)
-        self._rng = seeded(seed)
+        self._learning = Learning(self.compiled, optimism, episodes, delta, seed, counts)
         self._plan: Plan | None = None
 
     @property
     def counts(self) -> dict[Any, dict[Any, float]]:
         """Everything counted so far, {z: {x': n}}."""
-        return self.compiled.named_counts(self._tally)
+        return self.compiled.named_counts(self._learning.tally)
 
     @property
     def plan(self) -> Plan:
-        """The plan in force; it is made when it is first asked for."""
-        if self._plan is None:
-            # A plan keeps what it was made from; only what no count can change is shared.
-            parts = {
-                name: part.copy() for name, part in self._belief._asdict().items() if isinstance(part, np.ndarray) and name not in FIXED
-            }
-            belief = self._belief._replace(**parts)
-            self.compiled.estimate(belief, self._tally, self._bonus, self._reward_bonus, self._rng)
-            self._plan = planned(self.compiled, belief)
-            flat.set_marks(self._tally)
+        """The plan in force; it is made when it is first asked for, and later plans do not change it."""
+        if self._learning.due or self._plan is None:
+            self._learning.replan()
+            self._plan = self._learning.plan()
             self.plans += 1
         return self._plan
 
@@ -87,49 +78,52 @@ class OptimisticLearner:
         return self.plan.action(h, x, y)
 
     def observe(self, episode: Episode | Iterable[Transition]) -> None:
-        """Learns from a finished episode; one that the model calls impossible is refused whole, with every reason."""
+        """Learns from a finished episode; one that the model calls impossible is refused whole."""
         if not isinstance(episode, Episode):
             episode = Episode(tuple(episode))
         self.check(episode)
-        due = self.compiled.count(self._tally, self.compiled.model.samples(episode))
+        due = self.compiled.count(self._learning.tally, self.compiled.model.samples(episode))
         due |= self._count_rewards(episode)
         self.observed += 1
-        if due or self.replan == "every":
-            self._plan = None
+        self._learning.due |= due or self.schedule == "every"
 
     def check(self, episode: Episode) -> None:
-        """Raises a ModelError unless the model allows every move of the episode."""
+        """Raises a ModelError with every reason why the model does not allow an episode."""
         findings, taken = list[str](), 0
         before: Any = None
         for number, move in enumerate(episode, 1):
+            where = _state(move.x, move.y)
             if number == 1 and not self._starts(move):
-                findings.append(f"move 1 starts in {_state(move.x, move.y)}, which start() does not allow")
+                findings.append(f"move 1 starts in {where}, which start() does not allow")
             if number > 1 and before != (move.x, move.y):
-                findings.append(f"move {number} starts in {_state(move.x, move.y)}, but move {number - 1} ended in {_state(*before)}")
-            if fault := self._fault(move, taken):
+                findings.append(f"move {number} starts in {where}, but move {number - 1} ended in {_state(*before)}")
+            if fault := self._find_fault(move, taken):
                 findings.append(f"move {number}: {fault}")
             taken += move.action is not None
             before = (move.x_next, move.y_next)
-        if not findings and not self._over(before, taken):
+        if not findings and not self._may_stop(before, taken):
             where = "before its first move" if before is None else f"in {_state(*before)}"
-            findings.append(f"the episode stops {where} after {taken} of {self.compiled.horizon} actions; expected all of it")
+            done = f"{taken} of {self.compiled.horizon} actions"
+            findings.append(f"the episode stops {where} after {done}; expected all of it")
         if findings:
             raise ModelError(findings[:20])
 
-    def _over(self, state: Any, taken: int) -> bool:
-        """Whether an episode may stop there; None: before its first move, where a model starts at an END."""
+    def _may_stop(self, state: Any, taken: int) -> bool:
+        """Whether an episode may stop there; None: before its first move, at an END."""
         model = self.compiled.model
         if state is None:
             start = model.start()
-            return any(model.actions(x, y) is END for x, y in (start if isinstance(start, dict) else [start]))
+            return any(model.actions(x, y) is END for x, y in (start if isinstance(start, Mapping) else [start]))
         actions = model.actions(*state)
         return actions is END or (actions is not CHANCE and taken == self.compiled.horizon)
 
     def _starts(self, move: Transition) -> bool:
         start = self.compiled.model.start()
-        return bool(start.get((move.x, move.y), 0) > 0 if isinstance(start, dict) else start == (move.x, move.y))
+        if isinstance(start, Mapping):
+            return bool(start.get((move.x, move.y), 0) > 0)
+        return bool(start == (move.x, move.y))
 
-    def _fault(self, move: Transition, taken: int) -> str | None:
+    def _find_fault(self, move: Transition, taken: int) -> str | None:
         """Why the model calls a move impossible, or None."""
         model, horizon = self.compiled.model, self.compiled.horizon
         where, actions = _state(move.x, move.y), model.actions(move.x, move.y)
@@ -138,9 +132,8 @@ class OptimisticLearner:
         expected = [None] if actions is CHANCE else list(actions)
         if move.action not in expected:
             return f"the action {move.action!r} is not possible in {where}; expected one of {expected!r}"
-        settles = taken >= horizon or (taken == horizon - 1 and actions is not CHANCE)
-        branches = (model.last_step if settles else model.step)(move.x, move.y, move.action)
-        z = next((z for p, y_next, z in branches if p > 0 and y_next == move.y_next), _NOTHING)
+        branches = model.branches(move.x, move.y, move.action, taken + (actions is not CHANCE))
+        z = next((z for _, y_next, z in branches if y_next == move.y_next), _NOTHING)
         if z is _NOTHING:
             return f"y' = {move.y_next!r} cannot follow {where} and the action {move.action!r}"
         states = [x for x, p in z.law if p > 0] if isinstance(z, Known) else list(model.outcomes(z))
@@ -149,16 +142,17 @@ class OptimisticLearner:
             return f"x' = {move.x_next!r} cannot follow {after}; expected one of {states!r}"
         reward = model.reward(move.x, move.y, move.action)
         if isinstance(reward, UnknownReward) and (move.reward is None or not reward.low <= move.reward <= reward.high):
-            return f"the reward is {move.reward!r}; expected a number in [{reward.low:g}, {reward.high:g}], since it is to be learned"
+            limits = f"[{reward.low:g}, {reward.high:g}]"
+            return f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be learned"
         return None
 
     def _count_rewards(self, episode: Episode) -> bool:
-        index = {reward.feature: w for w, reward in enumerate(self.compiled.rewards)}
-        due = False
+        index, due = self.compiled.reward_index, False
         for move in episode if index else ():
             reward = self.compiled.model.reward(move.x, move.y, move.action)
             if isinstance(reward, UnknownReward) and move.reward is not None:
-                due |= bool(flat.add_reward(self._tally, index[reward.feature], float(move.reward), 1.0))
+                w = index[reward.feature]
+                due |= bool(count_reward(self._learning.tally, w, float(move.reward), 1.0))
         return due
 
 

@@ -1,108 +1,179 @@
-"""The generic optimistic algorithm in simulation: plan from the counts, act for an episode, count, and again (the paper's algorithm for
-partially known dynamics). The law is given to the simulator and to the exact values that regret is measured by, never to the planner.
+"""The generic optimistic algorithm: plan from the counts, act for an episode, count, and again.
+
+`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next one is
+due. `learn` runs it in simulation, where the law is given to the simulator and to the exact values that
+regret is measured by, never to the planner. `pkd.learner` runs it in a user's own environment.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from pkd.compiled import Compiled
-from pkd.engines import compile
-from pkd.kernels import flat
-from pkd.model import Law, ModelError, PartiallyKnownMDP
+from pkd.engine import Compiled
+from pkd.engine.belief import Belief
+from pkd.engine.bonus import set_marks
+from pkd.engine.compiled import Counts, Player, Truth
+from pkd.explore import overrides
+from pkd.model import Law, ModelError
 from pkd.optimism import MVP, Optimism
-from pkd.planning import Model, Plan, checked_schedule, planned, seeded
-from pkd.run import Run
-from pkd.simulation import Recorder
-from pkd.storage import read_npz, write_npz
+from pkd.planning import Model, Plan, check_schedule, make_plan, resolve, seed_words
+from pkd.problem import Problem
+from pkd.results.files import read_npz, write_npz
+from pkd.results.run import Run
+from pkd.simulation import Simulator
 
-__all__ = ["learn"]
+__all__ = ["Learning", "learn"]
 
 CHUNK_SECONDS = 0.25  # how often progress is shown and a checkpoint may be written
 CHECKPOINT_SECONDS = 5.0
 
+Replan = Literal["doubling", "every"]
+
 
 def learn(
-    model: Model,
-    law: Law,
-    episodes: int,
+    model: Model | Problem | str,
+    law: Law | int | None = None,
+    episodes: int | None = None,
     *,
     optimism: Optimism = MVP(),
     delta: float = 0.05,
     seed: int = 0,
-    replan: Literal["doubling", "every"] = "doubling",
+    replan: Replan = "doubling",
     progress: bool = False,
-    counts: Mapping[Any, Mapping[Any, float]] | None = None,
+    counts: Counts | None = None,
     checkpoint: str | Path | None = None,
+    optimum: Plan | None = None,
 ) -> Run:
-    """A run of the optimistic algorithm against the given law.
+    """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
-    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since the last plan: the same order of
-    regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start from. checkpoint: a file in which the run is kept as it goes; a
-    run that was stopped goes on from it, with the same result to the bit.
+    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since
+    the last plan: the same order of regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start
+    from. checkpoint: a file in which the run is kept as it goes; a run that was stopped goes on from it,
+    with the same result to the bit. optimum: the optimal plan, where it is known already.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> run = pkd.learn(coin.model(), coin.law(), 2000, optimism=pkd.MVP.practical())
-    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # unseen states are hoped for; the last policy is best
+    >>> run = pkd.learn(coin, 2000, optimism=pkd.MVP.practical())
+    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # the last policy is best
     (1.25, 2.0, 1.25)
     """
-    checked_schedule(episodes, delta, replan)
-    compiled = compile(model)
-    config = {"episodes": int(episodes), "optimism": optimism.to_config(), "delta": delta, "seed": seed, "replan": replan}
-    trial = Trial(compiled, law, optimism, delta, seed, config, counts)
+    if episodes is None:
+        law, episodes = None, law  # type: ignore[assignment]
+    check_schedule(episodes, delta, replan)
+    compiled, found = resolve(model, law)  # type: ignore[arg-type]
+    config = {
+        "episodes": int(episodes),  # type: ignore[arg-type]
+        "optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed), "replan": replan,
+    }  # fmt: skip
+    trial = Trial(compiled, found, optimism, config, counts, optimum)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
-    with _Bar(episodes, trial.done, progress) as advance:
+    with _Bar(config["episodes"], trial.done, progress) as advance:
         trial.go(advance, None if checkpoint is None else Path(checkpoint))
     return trial.run()
+
+
+class Learning:
+    """The state of the algorithm between two episodes."""
+
+    def __init__(
+        self, compiled: Compiled, optimism: Optimism, episodes: int, delta: float, seed: int, counts: Counts | None
+    ) -> None:
+        self.compiled, self.bonus = compiled, optimism.bonus()
+        self.belief = compiled.optimistic(self.bonus, episodes, delta)
+        self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
+        self.tally = compiled.tally(counts)
+        self.rng = seed_words(seed)
+        self.policy = compiled.policy()
+        self.upper = np.nan  # what the plan in force believes
+        self.due = True
+
+    def replan(self) -> bool:
+        """Makes the next plan from the counts; returns whether its policy differs from the last one."""
+        self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
+        self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
+        set_marks(self.tally)
+        self.due = False
+        return changed
+
+    def plan(self) -> Plan:
+        """The plan in force, which later plans do not change."""
+        parts = [part.copy() if isinstance(part, np.ndarray) else part for part in self.belief]
+        return Plan(self.compiled, Belief(*parts), self.policy.copy(), float(self.upper))
 
 
 class Trial:
     """A run in progress: everything that the next episode depends on."""
 
     def __init__(
-        self, compiled: Compiled, law: Law, optimism: Optimism, delta: float, seed: int, config: dict[str, Any], counts: Any = None
+        self,
+        compiled: Compiled,
+        law: Law,
+        optimism: Optimism,
+        config: dict[str, Any],
+        counts: Counts | None = None,
+        optimum: Plan | None = None,
     ) -> None:
         episodes = config["episodes"]
-        self.compiled, self.config, self.optimism = compiled, config, optimism
-        self.bonus = optimism.bonus()
-        self.truth, self.world = compiled.truth(law), compiled.world(law)
-        self.optimal = planned(compiled, self.truth)
-        self.belief = compiled.optimistic(self.bonus, episodes, delta)
-        self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
-        self.tally = compiled.tally() if counts is None else compiled.counted(counts)
-        self.given = None if counts is None else hashlib.sha256(b"".join(part.tobytes() for part in self.tally)).hexdigest()
+        self.compiled, self.config = compiled, config
+        self.truth = compiled.truth(law)
+        self.optimal = make_plan(compiled, self.truth.belief) if optimum is None else optimum
+        self.learning = Learning(compiled, optimism, episodes, config["delta"], config["seed"], counts)
         self.every = config["replan"] == "every"
-        self.rng = seeded(seed)
-        hindsight = type(compiled.model).samples is not PartiallyKnownMDP.samples
-        self.simulator = compiled.model.simulator(compiled, law) if hindsight else None
-        self.recorder = Recorder(compiled, law, seed) if hindsight and self.simulator is None else None
-        self.state = np.array([1.0, np.nan, np.nan])  # whether a plan is due, its upper value, the true value of its policy
-        self.policy = compiled.policy()
-        self.upper, self.value, self.returns = np.zeros((3, episodes))
+        self.identity = self._identify(law, counts)
+        self.simulator: Simulator | None = None  # where the model says itself what an episode teaches
+        self.play = self._player(law)
+        self.value = np.nan  # the exact value of the policy in force
+        self.uppers, self.values, self.returns = np.zeros((3, episodes))
         self.planned = np.zeros(episodes, bool)
         self.done = 0
         self.seconds = 0.0
 
+    def _player(self, law: Law) -> Player:
+        """How episodes are played: in compiled code, or one by one where hindsight needs a record."""
+        compiled = self.compiled
+        if not overrides(compiled.model, "samples"):
+            return partial(compiled.episodes, self.truth.world)
+        player = compiled.model.hindsight(compiled, self.truth, law)
+        if player is not None:
+            return player
+        self.simulator = Simulator(compiled, law, seed=self.config["seed"])
+        self.simulator.truth = self.truth
+        return self._play_recorded
+
+    def _play_recorded(
+        self, policy: np.ndarray, tally: Any, rng: np.ndarray, returns: np.ndarray
+    ) -> tuple[int, bool]:
+        """Records one episode and asks the model what it teaches."""
+        assert self.simulator is not None
+        if not len(returns):
+            return 0, False
+        counts, n = np.zeros_like(tally.counts), np.zeros_like(tally.n)
+        visited = tally._replace(counts=counts, n=n, marks=np.full_like(n, np.inf))
+        plan = Plan(self.compiled, self.learning.belief, policy, self.learning.upper)
+        episode, due = self.simulator.draw(plan, visited, rng)
+        returns[0] = episode.total
+        return 1, self.compiled.count(tally, self.compiled.model.samples(episode)) or due
+
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
-        self._compile_kernels()
+        """Plays all episodes that are left, in chunks of a fraction of a second."""
+        fused = self.compiled.fused_loop(self) if self.every and self._is_plain else None
+        self._compile_kernels(fused)
         episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
         while self.done < episodes:
             began = time.perf_counter()
             chunk = slice(self.done, min(self.done + size, episodes))
-            if self.simulator is not None:
-                self.in_bulk(chunk, self.simulator.episodes)
-            elif self.recorder is not None:
-                self._with_hindsight(self.recorder, chunk)
+            if fused is not None:
+                fused(chunk)
             else:
-                self.compiled.learn_chunk(self, chunk)
+                self._play_chunk(chunk)
             self.done = chunk.stop
             now = time.perf_counter()
             self.seconds += now - began
@@ -112,114 +183,104 @@ class Trial:
                 self.save(checkpoint)
                 saved = now
 
-    def _compile_kernels(self) -> None:
-        """Calls everything once with nothing to do: compiling is not part of the time of a run."""
-        scratch = self.compiled.optimistic(self.bonus, self.config["episodes"], self.config["delta"])
-        self.compiled.estimate(scratch, self.tally, self.bonus, self.reward_bonus, self.rng.copy())
-        if self.simulator is not None:
-            self.in_bulk(slice(0, 0), self.simulator.episodes)
-        elif self.recorder is None:
-            self.compiled.learn_chunk(self, slice(0, 0))
+    @property
+    def _is_plain(self) -> bool:
+        """Whether an episode teaches what it visited."""
+        return not overrides(self.compiled.model, "samples")
 
-    def replan_if_due(self, k: int) -> None:
-        """A new plan before episode k, if one is due; the values in force are written down."""
-        self.planned[k] = self.every or self.state[0] != 0.0
-        if self.planned[k]:
-            self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
-            self.state[1], changed = self.compiled.sweep(self.belief, self.policy, follow=False)
-            if changed or np.isnan(self.state[2]):
-                self.state[2], _ = self.compiled.sweep(self.truth, self.policy, follow=True)
-            flat.set_marks(self.tally)
-            self.state[0] = 0.0
-        self.upper[k], self.value[k] = self.state[1], self.state[2]
-
-    def in_bulk(self, chunk: slice, episodes: Callable[..., tuple[int, bool]]) -> None:
-        """Plans when one is due; between two plans `episodes(policy, tally, rng, returns)` runs until the next one is."""
-        k = chunk.start
-        if k == chunk.stop:
-            episodes(self.policy, self.tally, self.rng, self.returns[chunk])
+    def _play_chunk(self, chunk: slice) -> None:
+        """The loop: plan when due, play until the next plan is due, write down the values in force."""
+        learning, k = self.learning, chunk.start
         while k < chunk.stop:
-            self.replan_if_due(k)
+            if self.every or learning.due:
+                self.planned[k] = True
+                if learning.replan() or np.isnan(self.value):
+                    self.value, _ = self.compiled.sweep(self.truth.belief, learning.policy, follow=True)
             stop = k + 1 if self.every else chunk.stop
-            count, due = episodes(self.policy, self.tally, self.rng, self.returns[k:stop])
-            self.upper[k : k + count], self.value[k : k + count] = self.state[1], self.state[2]
-            if due:
-                self.state[0] = 1.0
+            count, due = self.play(learning.policy, learning.tally, learning.rng, self.returns[k:stop])
+            self.uppers[k : k + count], self.values[k : k + count] = learning.upper, self.value
+            learning.due |= due
             k += count
 
-    def _with_hindsight(self, recorder: Recorder, chunk: slice) -> None:
-        """The same loop in Python: the model says what an episode teaches."""
-        counts, n = np.zeros_like(self.tally.counts), np.zeros_like(self.tally.n)
-        visited = self.tally._replace(counts=counts, n=n, marks=np.full_like(n, np.inf))
-        for k in range(chunk.start, chunk.stop):
-            self.replan_if_due(k)
-            if self.planned[k] or k == chunk.start:
-                recorder.follow(Plan(self.compiled, self.belief, self.policy, self.state[1]))
-            episode, self.returns[k], due = recorder.episode(visited, self.rng)
-            due |= self.compiled.count(self.tally, self.compiled.model.samples(episode))
-            if due:
-                self.state[0] = 1.0
+    def _compile_kernels(self, fused: Any) -> None:
+        """Calls everything once with nothing to do: compiling is not part of the time of a run."""
+        learning, compiled = self.learning, self.compiled
+        scratch = Belief(*(part.copy() if isinstance(part, np.ndarray) else part for part in learning.belief))
+        compiled.estimate(scratch, learning.tally, learning.bonus, learning.reward_bonus, learning.rng.copy())
+        if fused is not None:
+            fused(slice(0, 0))
+        else:
+            self.play(learning.policy, learning.tally, learning.rng, self.returns[:0])
 
     def run(self) -> Run:
-        compiled = self.compiled
-        final = Plan(compiled, self.belief, self.policy, float(self.state[1]))
+        """The record of the finished run."""
         return Run(
-            upper_values=self.upper,
-            policy_values=self.value,
+            upper_values=self.uppers,
+            policy_values=self.values,
             returns=self.returns,
             plans=np.flatnonzero(self.planned),
             optimal_value=self.optimal.value,
-            counts=compiled.named_counts(self.tally),
-            config={"model": type(compiled.model).__name__, **self.config},
+            counts=self.compiled.named_counts(self.learning.tally),
+            config={"model": type(self.compiled.model).__name__, **self.config},
             seconds=self.seconds,
-            policy=final,
+            policy=self.learning.plan(),
         )
 
-    # -- stopping and going on -----------------------------------------------------------------------------------------------------
+    # -- stopping and going on -----------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
         """Everything that the next episode depends on, atomically."""
-        write_npz(
-            path,
-            self._arrays(),
-            {"checkpoint": self._identity(), "reveal": None if self.recorder is None else self.recorder.rng.bit_generator.state},
-        )
+        reveal = None if self.simulator is None else self.simulator.reveal_rng.bit_generator.state
+        write_npz(path, self._arrays(), {"checkpoint": self.identity, "reveal": reveal})
 
     def resume(self, path: Path) -> None:
+        """Goes on from a checkpoint, if there is one; that of another run is refused."""
         if not path.exists():
             return
         arrays, meta = read_npz(path)
-        if meta.get("checkpoint") != self._identity():
-            raise ModelError(f"{path} is the checkpoint of another run; expected {self._identity()}, found {meta.get('checkpoint')}")
-        if self.recorder is not None:
-            self.recorder.rng.bit_generator.state = meta["reveal"]
-        self.done = int(arrays["progress"][0])
-        self.seconds = float(arrays["progress"][1])
-        mine = self._arrays()
+        if meta.get("checkpoint") != self.identity:
+            raise ModelError(
+                f"{path} is the checkpoint of another run; expected {self.identity}, found {meta.get('checkpoint')}"
+            )
+        mine, progress = self._arrays(), arrays.pop("progress", np.zeros(0))
+        sizes = {name: array.shape for name, array in mine.items()}
+        per_episode = ("uppers", "values", "returns", "planned")
+        done = int(progress[0]) if progress.shape == (4,) else -1
+        expected = {name: (done,) if name in per_episode else sizes[name] for name in sizes if name != "progress"}
+        if {name: array.shape for name, array in arrays.items()} != expected or not 0 <= done <= self.config["episodes"]:
+            raise ModelError(f"{path} is damaged: its arrays do not fit the run")
+        self.compiled.check_policy(arrays["policy"])
+        if self.simulator is not None:
+            self.simulator.reveal_rng.bit_generator.state = meta["reveal"]
+        self.done, self.seconds = done, float(progress[1])
+        self.learning.upper, self.value = map(float, progress[2:4])
+        self.learning.due = bool(arrays.pop("due")[0])
         for name, array in arrays.items():
-            if name in ("upper", "value", "returns", "planned"):
-                mine[name][: self.done] = array
-            elif name != "progress":
-                mine[name][...] = array
-        self.compiled.refresh(self.belief)
+            (getattr(self, name)[:done] if name in per_episode else mine[name])[...] = array
 
-    def _identity(self) -> dict[str, Any]:
-        compiled = self.compiled
-        identity = {"model": type(compiled.model).__name__, "sizes": [compiled.n_states, len(compiled.features)]}
-        return {**identity, "optimum": self.optimal.value.hex(), "counts": self.given, **self.config}
+    def _identify(self, law: Law, counts: Counts | None) -> dict[str, Any]:
+        """A fingerprint of everything that the result depends on."""
+        digest = hashlib.sha256(self.compiled.fingerprint.encode())
+        for part in (*self.truth.belief[:3], *self.truth.world, *self.learning.tally, self.learning.belief.ell):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return {"model": type(self.compiled.model).__name__, "run": digest.hexdigest(), **self.config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        done = self.done
-        tally = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
-        per_episode = {
-            "upper": self.upper[:done],
-            "value": self.value[:done],
+        done, learning = self.done, self.learning
+        tally = {f"tally_{name}": array for name, array in learning.tally._asdict().items()}
+        belief = {f"belief_{name}": getattr(learning.belief, name) for name in ("p", "mean", "n")}
+        return {
+            "progress": np.array([done, self.seconds, learning.upper, self.value]),
+            "due": np.array([learning.due]),
+            "rng": learning.rng,
+            "policy": learning.policy,
+            "uppers": self.uppers[:done],
+            "values": self.values[:done],
             "returns": self.returns[:done],
             "planned": self.planned[:done],
+            **tally,
+            **belief,
         }
-        belief = {"belief_p": self.belief.p, "belief_mean": self.belief.mean, "belief_n": self.belief.n}
-        progress = np.array([done, self.seconds])
-        return {"progress": progress, "rng": self.rng, "state": self.state, "policy": self.policy, **tally, **per_episode, **belief}
 
 
 class _Bar:

@@ -1,18 +1,23 @@
 """The contract: a Markov decision process whose dynamics are known in part.
 
 The state is s = (x, y). The kernel P_Y of y is known. The law of x' depends only on the feature z = phi_Z(s, a, y'), which is known; the
-law itself is not, and a model never holds it. This is the paper's definition "MDPs with partially known dynamics" with its assumption
-"tabular structure", extended by what delayed observations need: states without an action (CHANCE), features whose law is known (Known),
-and a settlement after the last action. Nothing here imports anything of ours.
+law itself is not, and a model never holds it. This is the paper's definition "MDPs with partially
+known dynamics" with its assumption "tabular structure", extended by states without an action
+(CHANCE), features whose law is known (Known), and a settlement after the last action. Nothing here
+imports anything of ours when it runs.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+
+if TYPE_CHECKING:
+    from pkd.engine.compiled import Compiled, Player, Truth
 
 __all__ = [
     "CHANCE",
@@ -22,7 +27,6 @@ __all__ = [
     "Known",
     "Law",
     "ModelError",
-    "NoiseMDP",
     "PartiallyKnownMDP",
     "Transition",
     "UnknownReward",
@@ -143,7 +147,27 @@ class Episode:
     """
 
     transitions: tuple[Transition, ...] = attrs.field(converter=_tuple)
-    revealed: Any = None  # what the environment shows only at the end, such as raw delays
+    revealed: Any = None  # what the environment shows only at the end
+    final: float = 0.0  # what was paid where the episode stopped
+
+    @property
+    def total(self) -> float:
+        """The return: everything that was paid, the final pay included."""
+        return math.fsum(move.reward or 0.0 for move in self.transitions) + self.final
+
+    def table(self) -> str:
+        """The moves as text, one line each."""
+        lines = [("x", "y", "action", "reward", "x'", "y'")]
+        for m in self.transitions:
+            paid = "" if m.reward is None else f"{m.reward:.6g}"
+            action = "-" if m.action is None else str(m.action)
+            lines.append((str(m.x), str(m.y), action, paid, str(m.x_next), str(m.y_next)))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
+        return "\n".join(row.rstrip() for row in rows)
+
+    def __str__(self) -> str:
+        return f"<Episode: {len(self)} moves, return {self.total:.6g}>"
 
     def __len__(self) -> int:
         return len(self.transitions)
@@ -231,30 +255,35 @@ class PartiallyKnownMDP(ABC):
         """The (z, x') pairs that a finished episode teaches; by default the visited ones."""
         return self.visited(episode)
 
-    def simulator(self, compiled: Any, law: Any) -> Any:
-        """Compiled episodes for a model that overrides `samples`; None: episodes are recorded and `samples` is asked of each.
+    def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
+        """Compiled episodes of a model that overrides `samples`.
 
-        An object with `episodes(policy, tally, rng, returns)`, which draws episodes into `returns`, counts what they teach and stops when
-        a plan is due: (how many, whether one is).
+        None: episodes are recorded one by one, and `samples` is asked of each.
         """
         return None
+
+    def note(self, x: Any, y: Any, a: Any) -> Hashable | None:
+        """What compiled hindsight must know of this move; None: nothing."""
+        return None
+
+    def branches(self, x: Any, y: Any, a: Any, taken: int) -> list[Branch]:
+        """What can follow when `taken` actions have been taken, this one included: p > 0 only."""
+        answer = (self.step if taken < self.horizon else self.last_step)(x, y, a)
+        return [branch for branch in answer if branch[0] > 0]
 
     def visited(self, episode: Episode) -> list[tuple[Any, Any]]:
         """The (z, x') of the unknown features that an episode went through."""
         pairs, taken = [], 0
         for move in episode:
             taken += move.action is not None
-            branches = (self.step if taken < self.horizon else self.last_step)(move.x, move.y, move.action)
-            found = [z for p, y_next, z in branches if y_next == move.y_next and p > 0]
+            branches = self.branches(move.x, move.y, move.action, taken)
+            found = [z for _, y_next, z in branches if y_next == move.y_next]
             if not found:
-                raise ModelError(f"y' = {move.y_next!r} cannot follow (x={move.x!r}, y={move.y!r}) and the action {move.action!r}")
+                where = f"(x={move.x!r}, y={move.y!r}) and the action {move.action!r}"
+                raise ModelError(f"y' = {move.y_next!r} cannot follow {where}")
             if not isinstance(found[0], Known):
                 pairs.append((found[0], move.x_next))
         return pairs
-
-    def runs(self) -> Any:
-        """A `pkd.runs.RunTable`, from a model so large that it must not be explored state by state; None: explore."""
-        return None
 
     def x_label(self, x: Any) -> str:
         """How x is written in tables and plots."""
@@ -271,75 +300,3 @@ class PartiallyKnownMDP(ABC):
     def feature_label(self, z: Any) -> str:
         """How a feature is written in tables and plots."""
         return str(z)
-
-
-@attrs.frozen
-class Landing:
-    """The y of a `NoiseMDP` between an action and its effect: the noise is drawn and about to act.
-
-    >>> Landing(3, "order").state
-    3
-    """
-
-    state: Any
-    action: Any
-
-
-class NoiseMDP(PartiallyKnownMDP):
-    """The everyday form s' = f(s, a, w): `land` is known, the law of the noise w is not.
-
-    Subclasses give `horizon`, `initial`, `choices`, `noise`, `outcomes` and `land`. As a partially known MDP: y = s and x = None where a
-    choice is made; then x = w and y = Landing(s, a), where the reward is paid and no time passes.
-
-    >>> class Coin(NoiseMDP):
-    ...     horizon = 3
-    ...     def initial(self): return 0
-    ...     def choices(self, s): return ["call"]
-    ...     def noise(self, s, a): return "coin"
-    ...     def outcomes(self, z): return [0, 1]
-    ...     def land(self, s, a, w): return w, s + w
-    >>> Coin().step(None, 0, "call")
-    [(1.0, Landing(state=0, action='call'), 'coin')]
-    """
-
-    _AT_CHOICE: ClassVar[None] = None
-
-    @abstractmethod
-    def initial(self) -> Any:
-        """The first state s. For a distribution override `start` with {(None, s): probability}."""
-
-    @abstractmethod
-    def choices(self, s: Any) -> Any:
-        """The actions in s: a non-empty sequence, or CHANCE, or END."""
-
-    @abstractmethod
-    def noise(self, s: Any, a: Any) -> Any:
-        """z: the feature on which the law of w depends, or Known(...)."""
-
-    @abstractmethod
-    def land(self, s: Any, a: Any, w: Any) -> tuple[float, Any]:
-        """(reward, s') when w meets action a in s."""
-
-    def ending(self, s: Any) -> float:
-        """Paid once where the episode stops."""
-        return 0.0
-
-    def start(self) -> Any:
-        return (self._AT_CHOICE, self.initial())
-
-    def actions(self, x: Any, y: Any) -> Any:
-        return CHANCE if isinstance(y, Landing) else self.choices(y)
-
-    def step(self, x: Any, y: Any, a: Any) -> Sequence[Branch]:
-        if isinstance(y, Landing):
-            return [(1.0, self.land(y.state, y.action, x)[1], sure(self._AT_CHOICE))]
-        return [(1.0, Landing(y, a), self.noise(y, a))]
-
-    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
-        return self.land(y.state, y.action, x)[0] if isinstance(y, Landing) else 0.0
-
-    def final(self, x: Any, y: Any) -> float:
-        return 0.0 if isinstance(y, Landing) else self.ending(y)
-
-    def y_label(self, y: Any) -> str:
-        return f"{y.state} after {self.action_label(y.action)}" if isinstance(y, Landing) else str(y)

@@ -16,11 +16,11 @@ from typing import Any
 
 import attrs
 
-from pkd.kernels.forms import HOEFFDING, MAX, NO_BONUS, SUM
 from pkd.model import ModelError
 
 __all__ = ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling", "from_config"]
 
+NO_BONUS, SUM, MAX, HOEFFDING = 0, 1, 2, 3  # the forms of the bonus, as `pkd.engine.bonus` knows them
 THEORY_C1, THEORY_C2 = 20 / 3, 400 / 9
 
 

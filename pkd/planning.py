@@ -1,58 +1,169 @@
-"""Exact planning, exact evaluation, and the optimistic plan from given counts: one backward sweep each."""
+"""Exact planning, exact evaluation, and the optimistic plan from given counts: one sweep each."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pkd.compiled import Compiled
-from pkd.engines import compile
+from pkd.engine import Compiled, compile
+from pkd.engine.belief import Belief
+from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
+from pkd.problem import Problem, as_problem
+from pkd.results.files import csv_cell, read_npz, write_npz, write_text
 
-__all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan"]
+if TYPE_CHECKING:
+    from pkd.model import Episode
+
+__all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan", "resolve"]
+
+HEADER = ("step", "x", "y", "action", "value")
+SHOWN_RULES = 30  # lines of a printed table
+
+
+class Rule(NamedTuple):
+    """One line of a policy."""
+
+    step: int
+    x: Any
+    y: Any
+    action: Any
+    value: float  # Q of the action
 
 
 class Plan:
     """A policy for every step, with the values it was chosen by. Steps h count from 1.
 
-    >>> from pkd.tabular import TabularMDP
-    >>> coin = TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> best = plan(coin.model(), coin.law())
-    >>> [x for x, _ in best.states(1)], best.value
-    ([0], 1.25)
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> best = pkd.plan(coin)
+    >>> best, list(best.states(1))
+    (<Plan for _TabularModel: value 1.25, horizon 3>, [(0, None)])
+    >>> print(best.table())
+    step  x  y  action  value
+    1     0     0       1.25
     """
 
-    def __init__(self, compiled: Compiled, belief: Any, policy: np.ndarray, value: float) -> None:
+    def __init__(
+        self, compiled: Compiled, belief: Belief, choices: np.ndarray, value: float, truth: Truth | None = None
+    ) -> None:
         self.compiled = compiled
         self.value = value
-        self.arms = policy  # which arm each state takes in each layer, in the order of the engine
+        self.choices = choices  # the action of each state in each layer, in the order of the engine
         self.belief = belief  # what the plan was made from
+        self.truth = truth  # the law that it was made for, where there is one
 
     def __repr__(self) -> str:
-        return f"<Plan for {type(self.compiled.model).__name__}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
+        name = type(self.compiled.model).__name__
+        return f"<Plan for {name}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
 
     def action(self, h: int, x: Any, y: Any) -> Any:
         """The action at step h in the state (x, y)."""
-        return self.compiled.action_at(self.arms, h, x, y)
+        return self.compiled.action_at(self.choices, h, x, y)
 
     def values(self, h: int, x: Any, y: Any) -> dict[Any, float]:
         """Q_h of every action in (x, y); {None: V_h} in a CHANCE or END state."""
-        return self.compiled.values_at(self.belief, self.arms, h, x, y)
+        return self.compiled.values_at(self.belief, h, x, y)
 
     def states(self, h: int) -> Iterator[tuple[Any, Any]]:
         """The decision states that can occur at step h."""
         return self.compiled.decision_states(h)
+
+    def rules(self, step: int | None = None) -> Iterator[Rule]:
+        """The policy line by line, of one step or of all."""
+        for h in range(1, self.compiled.horizon + 1) if step is None else (step,):
+            for x, y in self.states(h):
+                action = self.action(h, x, y)
+                yield Rule(h, x, y, action, self.values(h, x, y)[action])
+
+    def table(self, step: int = 1, most: int = SHOWN_RULES) -> str:
+        """The policy of one step as text, with the labels of the model; at most so many lines."""
+        found = list(islice(self.rules(step), most + 1))
+        lines = [HEADER, *(self._labels(rule) for rule in found[:most])]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join(rows + (["..."] if len(found) > most else []))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Writes the policy of all steps, with labels, whole or not at all."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(HEADER)
+        writer.writerows([csv_cell(cell) for cell in self._labels(rule)] for rule in self.rules())
+        write_text(path, text.getvalue())
+
+    def _labels(self, rule: Rule) -> tuple[str, ...]:
+        model = self.compiled.model
+        state = model.x_label(rule.x), model.y_label(rule.y)
+        return str(rule.step), *state, model.action_label(rule.action), f"{rule.value:.10g}"
+
+    def simulate(self, episodes: int, seed: int = 0, law: Law | None = None) -> list[Episode]:
+        """Episodes of this policy under the law that it was made for, or under another one."""
+        from pkd.simulation import Simulator
+
+        truth = self.truth if law is None else self.compiled.truth(law)
+        if truth is None:
+            raise ModelError("this plan was made from counts and knows no law; give simulate(law=...)")
+        return Simulator(self.compiled, truth, seed=seed).play(self, episodes)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
+        arrays = {"choices": self.choices, "p": self.belief.p, "n": self.belief.n, "mean": self.belief.mean}
+        arrays |= {"ell": self.belief.ell, "constants": np.array([*self.belief[4:], self.value], float)}
+        write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model) -> Plan:
+        """The plan that `save` wrote for this model; a file of another model is refused."""
+        arrays, meta = read_npz(path)
+        compiled = compile(model)
+        if meta.get("kind") != "Plan":
+            raise ModelError(f"{path} is not a plan that pkd saved")
+        if meta.get("fingerprint") != compiled.fingerprint:
+            raise ModelError(f"{path} is the plan of another model, or of an edited one; give the model it was made for")
+        return cls._restore(compiled, arrays, path)
+
+    @classmethod
+    def _restore(cls, compiled: Compiled, arrays: Mapping[str, np.ndarray], path: str | Path) -> Plan:
+        template = compiled.optimistic(MVP().bonus(), 1, 0.5)
+        try:
+            parts = [arrays[name] for name in ("p", "n", "mean", "ell")]
+            form, *constants, value = arrays["constants"].tolist()
+            for part, expected in zip(parts, template, strict=False):
+                if part.shape != np.shape(expected) or part.dtype != np.float64:
+                    raise ModelError(f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}")
+            compiled.check_policy(arrays["choices"])
+            return cls(compiled, Belief(*parts, int(form), *constants), arrays["choices"], value)
+        except (KeyError, TypeError, ValueError) as problem:
+            if isinstance(problem, ModelError):
+                raise
+            raise ModelError(f"{path} is not a plan that pkd saved: {problem!r}") from None
 
 
 Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
 Model = PartiallyKnownMDP | Compiled
 
 
-def plan(model: Model, law: Law) -> Plan:
-    """The optimal plan under a given law.
+def resolve(given: Model | Problem | str | tuple[Any, Any], law: Law | None) -> tuple[Compiled, Law]:
+    """The compiled model and the law behind what a user gave: a model and a law, or a problem."""
+    if isinstance(given, PartiallyKnownMDP | Compiled):
+        if law is None:
+            name = type(given.model if isinstance(given, Compiled) else given).__name__
+            raise ModelError(f"{name} is a model without a law; give the law, or a problem with .model() and .law()")
+        return compile(given), law
+    problem = as_problem(given)
+    return compile(problem.model()), problem.law() if law is None else law
+
+
+def plan(model: Model | Problem | str, law: Law | None = None) -> Plan:
+    """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
@@ -62,72 +173,79 @@ def plan(model: Model, law: Law) -> Plan:
     >>> best.value, best.action(1, 0, None), best.values(1, 0, None)
     (1.25, 0, {0: 1.25, 1: 0.5})
     """
-    compiled = compile(model)
-    return planned(compiled, compiled.truth(law))
+    compiled, law = resolve(model, law)
+    truth = compiled.truth(law)
+    return make_plan(compiled, truth.belief, truth)
 
 
 def optimistic_plan(
     model: Model,
-    counts: Mapping[Any, Mapping[Any, float]],
+    counts: Counts,
     *,
     episodes: int,
     delta: float = 0.05,
     optimism: Optimism = MVP(),
     seed: int = 0,
 ) -> Plan:
-    """The plan that the optimistic algorithm makes from given counts {z: {x': n}} in a run of so many episodes.
+    """The plan that the optimistic algorithm makes from given counts {z: {x': n}}.
 
-    `.value` is the upper value; `seed` matters only to `PosteriorSampling`.
+    episodes: of the whole run; the logarithms depend on it. `.value` is the upper value. `seed`
+    matters only to `PosteriorSampling`.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value  # nothing was seen: state 1 at once, and for good
+    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value  # nothing was seen: state 1 for good
     2.0
     >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}}, episodes=100, optimism=pkd.Greedy()).value
     1.3125
     """
+    check_schedule(episodes, delta)
     compiled, bonus = compile(model), optimism.bonus()
-    checked_schedule(episodes, delta)
     belief = compiled.optimistic(bonus, episodes, delta)
-    compiled.estimate(belief, compiled.counted(counts), bonus, compiled.reward_bonus(bonus, episodes, delta), seeded(seed))
-    return planned(compiled, belief)
+    limits = compiled.reward_bonus(bonus, episodes, delta)
+    compiled.estimate(belief, compiled.tally(counts), bonus, limits, seed_words(seed))
+    return make_plan(compiled, belief)
 
 
-def evaluate(model: Model, law: Law, policy: Policy) -> float:
-    """The exact expected return of a policy.
+def evaluate(model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None) -> float:
+    """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.evaluate(coin.model(), coin.law(), lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
+    >>> pkd.evaluate(coin, lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
     1.0
     """
-    compiled = compile(model)
+    if policy is None:
+        law, policy = None, law  # type: ignore[assignment]
+    if not isinstance(policy, Plan) and not callable(policy):
+        raise ModelError(f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action")
+    compiled, law = resolve(model, law)  # type: ignore[arg-type]
     if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(law), policy.arms, follow=True)
+        value, _ = compiled.sweep(compiled.truth(law).belief, policy.choices, follow=True)
     else:
         plain = compiled.plain
-        value, _ = plain.sweep(plain.truth(law), plain.arms_of(acting(policy)), follow=True)
+        value, _ = plain.sweep(plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True)
     return value
 
 
-def planned(compiled: Compiled, belief: Any) -> Plan:
+def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) -> Plan:
     """The plan of one backward sweep under a belief."""
-    policy = compiled.policy()
-    value, _ = compiled.sweep(belief, policy, follow=False)
-    return Plan(compiled, belief, policy, value)
+    choices = compiled.policy()
+    value, _ = compiled.sweep(belief, choices, follow=False)
+    return Plan(compiled, belief, choices, value, truth)
 
 
-def acting(policy: Policy) -> Callable[[int, Any, Any], Any]:
+def to_function(policy: Policy) -> Act:
     """Any policy as a function (h, x, y) -> action."""
     return policy.action if isinstance(policy, Plan) else policy
 
 
-def seeded(seed: int, stream: int = 0) -> np.ndarray:
+def seed_words(seed: int, stream: int = 0) -> np.ndarray:
     """The state of a kernel's random numbers, (4,) words."""
-    return np.random.SeedSequence(entropy=seed, spawn_key=(stream,)).generate_state(4, np.uint64)
+    return np.random.SeedSequence(entropy=int(seed), spawn_key=(stream,)).generate_state(4, np.uint64)
 
 
-def checked_schedule(episodes: Any, delta: Any, replan: Any = "doubling") -> None:
+def check_schedule(episodes: Any, delta: Any, replan: Any = "doubling") -> None:
     """ModelError that names everything wrong with episodes, delta and the schedule of plans."""
     findings = []
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:

@@ -1,4 +1,4 @@
-"""How kernels are compiled: once, into a cache named by the sources of this folder, so that an edit in any kernel file is noticed.
+"""How kernels are compiled: once, into a cache named by the sources of the engine, so that an edit in any kernel file is noticed.
 
 numba's own cache looks only at the file of the function it compiles, not at the files of the functions that it calls.
 """
@@ -37,7 +37,7 @@ def jit(**options: Any) -> Callable[[Function], Function]:
 def cache_folder() -> str:
     """The first writable place among NUMBA_CACHE_DIR, the user's cache and the temporary folder, extended by a hash of the kernels."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     name = f"pkd-kernels-{digest.hexdigest()[:16]}"
     roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), Path("~/.cache").expanduser(), tempfile.gettempdir()]

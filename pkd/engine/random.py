@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkd.kernels.jit import jit
+from pkd.engine.jit import jit
 
 # A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved from compiled code.
 

@@ -1,24 +1,29 @@
-"""Passes over stretches of columns: what a law makes of V[x', base + stride i] for i < n, and the best of several arms.
+"""Loops over columns: what a law makes of V[x', base + stride i] for i < n, and the best action.
 
-V is flat and a place in it is an unsigned offset. Slices would count references, over which threads fight; an index that might be negative
-keeps loops from being vectorised. A stretch with another stride than 1 is first copied into `room`. Up to five outcomes x' are taken at
-once, so that what they are added to is read and written once for all of them. Conditions inside a loop that do not change in it cost
-nothing: the compiler makes a loop for each case.
+V is flat and a place in it is an unsigned offset. Slices would count references, over which threads
+fight; an index that might be negative keeps loops from being vectorised. Columns with another stride
+than 1 are first copied into `room`. Up to five outcomes x' are taken at once, so that what they are
+added to is read and written once for all of them. Conditions inside a loop that do not change in it
+cost nothing: the compiler makes a loop for each case.
+
+A worked example: X = {0, 1, 2}, 4 columns, V flat as x * 4 + column. `expectation` of the law (0: .5,
+2: .5) with base 0, stride 2, n = 2 reads V[0, 0], V[0, 2] and V[2, 0], V[2, 2], and writes
+out[0] = .5 V[0, 0] + .5 V[2, 0] and out[1] = .5 V[0, 2] + .5 V[2, 2].
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pkd.kernels.forms import MAX
-from pkd.kernels.jit import jit
+from pkd.engine.bonus import hope
+from pkd.engine.jit import jit
 
 Offset = np.uintp
-AT_ONCE = 5  # outcomes that a pass takes; as many stretches must `room` hold
+AT_ONCE = 5  # outcomes that a loop takes; `room` holds this many stretches of columns
 
 
 @jit()
-def copied(v, at, stride, n, room, to):
+def copy(v, at, stride, n, room, to):
     """Copies V[at + stride i] to room[to + i]; returns `to`."""
     step = Offset(stride)
     for i in range(n):
@@ -27,19 +32,19 @@ def copied(v, at, stride, n, room, to):
 
 
 @jit()
-def mass(p, j, hi):
+def mass_of(p, j, hi):
     """The probability of outcome j; 0 beyond the last."""
     return p[j] if j < hi else 0.0
 
 
 @jit()
-def begin(x, j, hi, columns, base):
+def offset_of(x, j, hi, columns, base):
     """Where the stretch of outcome j begins; that of the last one beyond it."""
     return Offset(x[min(j, hi - 1)] * columns + base)
 
 
 @jit()
-def mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
+def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
     """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes; with `keep`, weight times that is added to what was there."""
     if m <= 2:
         for i in range(n):
@@ -53,44 +58,43 @@ def mixed(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weigh
 
 @jit()
 def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
-    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mixed`."""
+    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mix`."""
     if hi - lo == 1:
-        at, step, p0 = begin(x, lo, hi, columns, base), Offset(stride), p[lo]
+        at, step, p0 = offset_of(x, lo, hi, columns, base), Offset(stride), p[lo]
         for i in range(n):
             value = constant + p0 * v[at + step * i]
             out[i] = out[i] + weight * value if keep else value
         return
     for j in range(lo, hi, AT_ONCE):
-        p0, p1, p2, p3, p4 = p[j], mass(p, j + 1, hi), mass(p, j + 2, hi), mass(p, j + 3, hi), mass(p, j + 4, hi)
-        o0, o1, o2 = begin(x, j, hi, columns, base), begin(x, j + 1, hi, columns, base), begin(x, j + 2, hi, columns, base)
-        o3, o4 = begin(x, j + 3, hi, columns, base), begin(x, j + 4, hi, columns, base)
+        p0, p1, p2, p3, p4 = p[j], mass_of(p, j + 1, hi), mass_of(p, j + 2, hi), mass_of(p, j + 3, hi), mass_of(p, j + 4, hi)
+        o0, o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base), offset_of(x, j + 2, hi, columns, base)
+        o3, o4 = offset_of(x, j + 3, hi, columns, base), offset_of(x, j + 4, hi, columns, base)
         start, more, share = constant if j == lo else 0.0, keep or j > lo, weight if keep else 1.0
         if stride == 1:
-            mixed(v, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            mix(v, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
         else:
             two = n + n
-            o0, o1, o2 = copied(v, o0, stride, n, room, Offset(0)), copied(v, o1, stride, n, room, n), copied(v, o2, stride, n, room, two)
-            o3, o4 = copied(v, o3, stride, n, room, two + n), copied(v, o4, stride, n, room, two + two)
-            mixed(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            o0, o1, o2 = copy(v, o0, stride, n, room, Offset(0)), copy(v, o1, stride, n, room, n), copy(v, o2, stride, n, room, two)
+            o3, o4 = copy(v, o3, stride, n, room, two + n), copy(v, o4, stride, n, room, two + two)
+            mix(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
 @jit()
 def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, constant, ceiling, keep, weight, q):
-    """q[i] = min(ceiling, constant + pV + bonus) at base + i for up to five outcomes; with `keep`, weight times that is added.
+    """q[i] = min(ceiling, constant + pV + bonus) at base + i for up to five outcomes.
 
-    bonus = factor sqrt(Var) + term, or the larger of the two. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2 would lose digits.
+    With `keep`, weight times that is added. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2
+    would lose digits.
     """
-    p1, p2, p3, p4 = mass(p, lo + 1, hi), mass(p, lo + 2, hi), mass(p, lo + 3, hi), mass(p, lo + 4, hi)
-    o0, o1, o2 = begin(x, lo, hi, columns, base), begin(x, lo + 1, hi, columns, base), begin(x, lo + 2, hi, columns, base)
-    o3, o4 = begin(x, lo + 3, hi, columns, base), begin(x, lo + 4, hi, columns, base)
-    rest = constant if form == MAX else constant + term
+    p1, p2, p3, p4 = mass_of(p, lo + 1, hi), mass_of(p, lo + 2, hi), mass_of(p, lo + 3, hi), mass_of(p, lo + 4, hi)
+    o0, o1, o2 = offset_of(x, lo, hi, columns, base), offset_of(x, lo + 1, hi, columns, base), offset_of(x, lo + 2, hi, columns, base)
+    o3, o4 = offset_of(x, lo + 3, hi, columns, base), offset_of(x, lo + 4, hi, columns, base)
     for i in range(n):
         shift = v[o0 + i]
         d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
         w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
         e, s = (w1 + w2) + (w3 + w4), (w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4)
-        deviation = factor * np.sqrt(max(s - e * e, 0.0))
-        value = min(ceiling, (e + shift) + ((max(deviation, term) if form == MAX else deviation) + rest))
+        value = min(ceiling, constant + hope(form, e + shift, s - e * e, factor, term))
         q[i] = q[i] + weight * value if keep else value
 
 
@@ -108,23 +112,26 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
 @jit()
 def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
     """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
-    o0, two = copied(v, begin(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
+    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
     for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
-        p1, p2, p3, p4 = mass(p, j, hi), mass(p, j + 1, hi), mass(p, j + 2, hi), mass(p, j + 3, hi)
-        o1 = copied(v, begin(x, j, hi, columns, base), stride, n, room, n)
-        o2 = copied(v, begin(x, j + 1, hi, columns, base), stride, n, room, two)
-        o3 = copied(v, begin(x, j + 2, hi, columns, base), stride, n, room, two + n)
-        o4 = copied(v, begin(x, j + 3, hi, columns, base), stride, n, room, two + two)
+        p1, p2, p3, p4 = mass_of(p, j, hi), mass_of(p, j + 1, hi), mass_of(p, j + 2, hi), mass_of(p, j + 3, hi)
+        o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, room, n)
+        o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, room, two)
+        o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, room, two + n)
+        o4 = copy(v, offset_of(x, j + 3, hi, columns, base), stride, n, room, two + two)
         add_moments(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
 
 
 @jit()
 def add_bonus(v0, e, s, n, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q):
-    """`optimistic_mix` from moments around v0; `ranged`: term = scale (high - low) and pV + bonus is capped at `high`."""
+    """`optimistic_mix` from moments around v0.
+
+    ranged: term = scale (high - low), and pV + bonus is capped at `high`.
+    """
     for i in range(n):
-        deviation, second = factor * np.sqrt(max(s[i] - e[i] * e[i], 0.0)), scale * (high[i] - low[i]) if ranged else term
-        hope = (e[i] + v0[i]) + (max(deviation, second) if form == MAX else deviation + second)
-        value = min(ceiling, constant + (min(hope, high[i]) if ranged else hope))
+        second = scale * (high[i] - low[i]) if ranged else term
+        value = hope(form, e[i] + v0[i], s[i] - e[i] * e[i], factor, second)
+        value = min(ceiling, constant + (min(value, high[i]) if ranged else value))
         q[i] = q[i] + weight * value if keep else value
 
 
@@ -148,13 +155,14 @@ def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
 
 
 @jit()
-def best_of_bundles(q, arms, n, out, at, policy, mine):
-    """out[at + i] = max_a q[i arms + a] and policy[mine + i] = the first a that attains it. Returns how many choices changed.
+def best_of_fans(q, actions, n, out, at, policy, mine):
+    """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it. Returns how many choices changed.
 
-    Without branches: which arm is best is hard to foresee. Four arms, the usual case, are a small tournament.
+    Without branches: which action is best is hard to foresee. Four actions, the usual case,
+    are a small tournament.
     """
     changed = 0
-    if arms == 4:
+    if actions == 4:
         for i in range(n):
             k = Offset(4) * i
             q0, q1, q2, q3 = q[k], q[k + Offset(1)], q[k + Offset(2)], q[k + Offset(3)]
@@ -166,9 +174,9 @@ def best_of_bundles(q, arms, n, out, at, policy, mine):
             policy[mine + i] = which
         return changed
     for i in range(n):
-        k = Offset(arms) * i
+        k = Offset(actions) * i
         top, which = q[k], 0
-        for a in range(1, arms):
+        for a in range(1, actions):
             value = q[k + Offset(a)]
             which = a if value > top else which
             top = value if value > top else top

@@ -1,0 +1,55 @@
+"""Compiled models: exploring a model, and choosing the engine that fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkd.engine.compiled import Compiled
+from pkd.explore import Graph, QueuesMatterError, explore, has_queue
+from pkd.model import PartiallyKnownMDP
+
+__all__ = ["Compiled", "compile"]
+
+FEW_STATES = 5_000  # up to so many every state is kept apart: sweeps of small models are faster there
+LONG_STRIPES = 4  # queues per cell from which stripes pay
+
+
+def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None) -> Compiled:
+    """The compiled form of a model, which all functions of `pkd` accept in its place.
+
+    large: True for the engine of large models (stripes), False for that of small ones (nodes); by
+    default the core decides. A compiled model is returned as it is.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> compiled = pkd.compile(coin.model())
+    >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
+    (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)
+    """
+    if isinstance(model, Compiled):
+        return model
+    if large or (large is None and has_queue(model)):
+        found = _try_stripes(model, bool(large), progress)
+        if found is not None:
+            return found
+    from pkd.engine.nodes.engine import NodeEngine
+
+    return NodeEngine(explore(model, progress=progress))
+
+
+def _try_stripes(model: PartiallyKnownMDP, wanted: bool, progress: Any) -> Compiled | None:
+    """The model as stripes, where that pays or is wanted; None: keep every state apart."""
+    from pkd.engine.stripes.engine import StripeEngine
+
+    try:
+        graph = explore(model, hide_queues=True, progress=progress)
+        if graph.exact and (wanted or _pays(graph)):
+            return StripeEngine(graph)
+    except QueuesMatterError:
+        pass
+    return StripeEngine(explore(model, progress=progress)) if wanted else None
+
+
+def _pays(graph: Graph) -> bool:
+    cells, states = sum(len(part.node) for part in graph.cells), graph.n_states
+    return states > FEW_STATES and states >= LONG_STRIPES * cells

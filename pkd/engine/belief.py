@@ -1,0 +1,48 @@
+"""What a sweep believes, what has been counted, and what episodes are drawn from: one type each.
+
+Both engines take the same `Belief`, `Tally` and `World`; no engine adds a part of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Belief", "Tally", "World"]
+
+Floats = np.ndarray  # float64
+
+
+class Belief(NamedTuple):
+    """A law, and for an optimistic one the counts and the constants of the bonus."""
+
+    p: Floats  # (outcomes of all law rows,)
+    n: Floats  # (unknown rows,) N(z)
+    mean: Floats  # (unknown rewards,) the mean that is believed
+    ell: Floats  # (weights,) the logarithm of each distinct (row, share)
+    form: int  # NO_BONUS, SUM, MAX or HOEFFDING
+    c1: float
+    c2: float
+    free: float  # N(z) <= free gives the cap
+    ceiling: float  # a declared cap on r + pV + bonus, or infinity
+    width: float  # a declared width of values; nan: each pair (z, y') has its own; 0 without a bonus
+
+
+class Tally(NamedTuple):
+    """What has been counted so far."""
+
+    counts: Floats  # (outcomes of unknown rows,) N(z, x')
+    n: Floats  # (unknown rows,) N(z)
+    marks: Floats  # (unknown rows,) the N(z) at which the next plan is due
+    rewards: Floats  # (3, unknown rewards): number, mean, sum of squared deviations
+    reward_marks: Floats  # (unknown rewards,)
+
+
+class World(NamedTuple):
+    """The truth that episodes are drawn from, as cumulative sums."""
+
+    rows: Floats  # (outcomes of all law rows,) cumulative within a row
+    reward_ptr: np.ndarray  # (unknown rewards + 1,)
+    reward_value: Floats  # values that can be paid, ascending
+    reward_rows: Floats  # cumulative within the law of a reward

@@ -1,0 +1,99 @@
+"""The mathematics of optimism, once for both engines: the bonus, its cap, and estimates from counts.
+
+All functions here are compiled and inlined where they are used. With p the observed law of a feature
+z, N = N(z), l = ell(z, y'), w the width of the values that can follow and `high` the largest of them:
+
+    value = min(high, pV + factor sqrt(Var_p(V)) + scale w)     MAX: the larger of the two terms
+    SUM, MAX:   factor = c1 sqrt(l / N),  scale = c2 l / N
+    HOEFFDING:  factor = 0,               scale = c1 l / sqrt(N)
+
+A new rule is a new form here and a new class in `pkd.optimism`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkd.engine.jit import jit
+from pkd.engine.random import dirichlet
+from pkd.optimism import HOEFFDING, MAX, NO_BONUS
+
+
+@jit()
+def factors(form, c1, c2, n, ell):
+    """(factor of the standard deviation, scale of the width) for n samples."""
+    if form == HOEFFDING:
+        return 0.0, c1 * ell / np.sqrt(n)
+    return c1 * np.sqrt(ell / n), c2 * ell / n
+
+
+@jit()
+def hope(form, mean, variance, factor, term):
+    """pV plus the bonus; term = scale * width. The cap is applied by the caller, who knows it."""
+    deviation = factor * np.sqrt(max(variance, 0.0))
+    return mean + (max(deviation, term) if form == MAX else deviation + term)
+
+
+@jit()
+def is_capped(n, free, scale):
+    """Whether only the cap is left: too few samples, or a bonus as wide as all values."""
+    return n <= free or scale >= 1.0
+
+
+@jit()
+def estimate(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high):
+    """Fills b.p, b.n and b.mean from counts: frequencies, or a Dirichlet draw with a prior.
+
+    Known rows are there already. Without samples a law is uniform. The mean of an unknown reward is
+    optimistic unless there is no bonus: then it is the observed one, or the middle of its range.
+    """
+    for z in range(b.n.shape[0]):
+        lo, hi = row_ptr[z], row_ptr[z + 1]
+        n = tally.n[z]
+        b.n[z] = n
+        if prior is not None:  # the compiler leaves out the other branch
+            dirichlet(rng, tally.counts, prior, lo, hi, b.p)
+        else:
+            for i in range(lo, hi):
+                b.p[i] = tally.counts[i] / n if n > 0.0 else 1.0 / (hi - lo)
+    for w in range(b.mean.shape[0]):
+        low, high, n = reward_low[w], reward_high[w], tally.rewards[0, w]
+        if b.form == NO_BONUS:
+            b.mean[w] = tally.rewards[1, w] if n > 0.0 else 0.5 * (low + high)
+        elif n <= b.free:
+            b.mean[w] = high
+        else:
+            factor, scale = factors(b.form, b.c1, b.c2, n, reward_ell[w])
+            variance, term = tally.rewards[2, w] / n, scale * (high - low)
+            b.mean[w] = min(high, hope(b.form, tally.rewards[1, w], variance, factor, term))
+
+
+@jit()
+def count(tally, row, place):
+    """One more outcome of an unknown row. Returns whether a plan is due."""
+    tally.counts[place] += 1.0
+    tally.n[row] += 1.0
+    return tally.n[row] >= tally.marks[row]
+
+
+@jit()
+def count_reward(tally, w, value, weight):
+    """A reward seen `weight` times. Returns whether a plan is due.
+
+    Moments are updated one by one: sums of squares would lose digits.
+    """
+    seen = tally.rewards
+    seen[0, w] += weight
+    d = value - seen[1, w]
+    seen[1, w] += d * weight / seen[0, w]
+    seen[2, w] += weight * d * (value - seen[1, w])
+    return seen[0, w] >= tally.reward_marks[w]
+
+
+@jit()
+def set_marks(tally):
+    """The next plan is due when some count has doubled."""
+    for z in range(tally.n.shape[0]):
+        tally.marks[z] = max(1.0, 2.0 * tally.n[z])
+    for w in range(tally.reward_marks.shape[0]):
+        tally.reward_marks[w] = max(1.0, 2.0 * tally.rewards[0, w])

@@ -1,0 +1,265 @@
+"""`NodeEngine`: a model as a list of nodes, for small and unstructured models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pkd.engine.belief import Belief, Tally, World
+from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
+from pkd.engine.nodes import kernels
+from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
+from pkd.explore import DECIDE, Graph
+from pkd.model import Episode, ModelError, Transition
+
+__all__ = ["NodeEngine"]
+
+
+class NodeEngine(Compiled):
+    """Every state apart."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.weights = {}
+        self.flat = flatten(graph)
+        self.walk = assemble_walk(graph, self.flat)
+        self.program = assemble_program(graph, self.flat, self.weights)
+        self._kept: tuple[Belief, int, np.ndarray, np.ndarray] | None = None
+        self.check_declared()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown "
+            f"features, horizon {self.horizon}>"
+        )
+
+    @property
+    def n_states(self) -> int:
+        return len(self.graph.layers.x)
+
+    @property
+    def plain(self) -> NodeEngine:
+        return self
+
+    @cached_property
+    def full(self) -> kernels.Program:
+        """The program of a sweep that computes every state, also those that are inlined elsewhere."""
+        return assemble_program(self.graph, self.flat, dict(self.weights), inline=False)
+
+    # -- policies ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _n_actions(self) -> np.ndarray:
+        """How many actions each decision has, in the order of a policy."""
+        counts = np.ones(int((self.flat.choice >= 0).sum()), np.int64)
+        decisions = np.arange(self.walk.decisions)
+        counts[self.walk.cell_choice[decisions]] = np.diff(self.flat.action_ptr)[decisions]
+        return counts
+
+    def policy(self) -> Policy:
+        """The action of each decision node in each layer, (H, decisions)."""
+        most = int(self._n_actions.max(initial=1))
+        return np.zeros((self.horizon, len(self._n_actions)), np.uint8 if most <= 256 else np.int64)
+
+    def check_policy(self, policy: np.ndarray) -> None:
+        expected = self.policy()
+        if policy.shape != expected.shape or policy.dtype != expected.dtype:
+            raise ModelError(
+                f"the policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
+                f"{expected.dtype}"
+            )
+        if (policy < 0).any() or (policy >= self._n_actions).any():
+            raise ModelError("the policy takes actions that this model does not have")
+
+    def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
+        node = self._node(h, x, y)
+        choices = self.graph.layers.choices[node]
+        if choices is None:
+            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
+        return tuple(choices)[policy[h - 1, self.flat.choice[node]]]
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        self._check_step(h)
+        return self.graph.decision_states(h)
+
+    def tabulate(self, act: Act) -> Policy:
+        policy, graph, findings = self.policy(), self.graph, list[str]()
+        side = graph.layers
+        for h in range(1, self.horizon + 1):
+            for node in graph.members[h - 1]:
+                if side.kind[node] == DECIDE:
+                    (x, y), actions = graph.state(side, node), list(side.choices[node])
+                    action = act(h, x, y)
+                    if action in actions:
+                        policy[h - 1, self.flat.choice[node]] = actions.index(action)
+                    else:
+                        findings.append(
+                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                        )
+        if findings:
+            raise ModelError(findings[:10])
+        return policy
+
+    def _check_step(self, h: int) -> None:
+        if not 1 <= h <= self.horizon:
+            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+
+    def _node(self, h: int, x: Any, y: Any) -> int:
+        self._check_step(h)
+        node = self.graph.find(x, y)
+        if node is None or not self.graph.holds(h - 1, node):
+            raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
+        return node
+
+    # -- sweeps --------------------------------------------------------------------------------------
+
+    def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
+        scratch = self.scratch(self.program, belief)
+        value, changed = kernels.sweep(self.program, belief, scratch, policy, follow, -1)
+        return float(value), bool(changed)
+
+    def scratch(self, program: kernels.Program, belief: Belief, *, keep: bool = False) -> kernels.Scratch:
+        """The memory of one call."""
+        cap, width = self._limits(program, belief)
+        largest = int(np.diff(program.group_pair).max(initial=1))
+        return kernels.Scratch(
+            v=np.tile(self.flat.final[0], (2, 1)),
+            settled=self.flat.final[1].copy(),
+            e=np.zeros(len(program.pair_row)),
+            packed=np.zeros(len(program.packing)),
+            seen=np.zeros(len(program.row_ptr) - 1, np.int64),
+            rows=np.zeros((3, largest)),
+            cap=cap,
+            width=width,
+            q=np.zeros(len(program.action_mean) if keep else 0),
+            kept=np.zeros(self.n_states if keep else 0),
+        )
+
+    def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
+        """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
+        if math.isnan(belief.width):
+            return self._caps if program is self.program else self._ranges(program)[:2]
+        groups = len(program.group_matrix)
+        return np.full((1, groups), math.inf), np.full((1, groups), belief.width)
+
+    @cached_property
+    def _caps(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._ranges(self.program)[:2]
+
+    def _ranges(self, program: kernels.Program, rooms: int = 2) -> tuple[np.ndarray, ...]:
+        """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
+        hi, lo = np.tile(self.flat.final[0], (rooms, 1)), np.tile(self.flat.final[0], (rooms, 1))
+        hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
+        cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
+        limits = reward_limits(self.rewards)
+        kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width)
+        return cap, width, lo, hi, lo_settled, hi_settled
+
+    def return_ranges(self) -> Iterator[tuple[str, float, float]]:
+        if self.model.return_range is None:
+            cap, width = self._caps
+            ok = np.isfinite(cap) & np.isfinite(width)
+            if not ok.all():
+                yield "to go", float(np.nanmin(cap - width)), float(np.nanmax(cap))
+            return
+        _, _, lo, hi, lo_settled, hi_settled = self._ranges(self.full, self.horizon)
+        for t in range(self.horizon):
+            nodes = np.fromiter(self.graph.members[t], np.int64)
+            yield from self._extremes(self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}")
+        nodes = np.fromiter(self.graph.ends, np.int64)
+        yield from self._extremes(self.graph.settled, nodes, lo_settled, hi_settled, "after the last action")
+
+    def _extremes(
+        self, side: Any, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
+    ) -> Iterator[tuple[str, float, float]]:
+        for node in {int(nodes[lo[nodes].argmin()]), int(nodes[hi[nodes].argmax()])} if len(nodes) else ():
+            x, y = self.graph.state(side, node)
+            yield f"to go from (x={x!r}, y={y!r}) {when}", float(lo[node]), float(hi[node])
+
+    def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
+        node, t = self._node(h, x, y), h - 1
+        kept = self._kept
+        if kept is None or kept[0] is not belief or kept[1] != t:
+            scratch = self.scratch(self.full, belief, keep=True)
+            kernels.sweep(self.full, belief, scratch, self.policy(), False, t)
+            kept = self._kept = belief, t, scratch.q, scratch.kept
+        choices = self.graph.layers.choices[node]
+        if choices is None:
+            return {None: float(kept[3][node])}
+        cell = int(self._cell_at(t)[node])
+        first = int(self.full.action_ptr[cell])
+        return {action: float(kept[2][first + i]) for i, action in enumerate(choices)}
+
+    def _cell_at(self, t: int) -> np.ndarray:
+        """The cell of each decision node in layer t, in the full program."""
+        level = kernels.LAST if t == self.horizon - 1 else kernels.STEP
+        first, last = self.full.levels[level, :2]
+        cells = np.full(self.n_states, -1)
+        cells[self.full.cell_node[first:last]] = np.arange(first, last)
+        return cells
+
+    # -- episodes ------------------------------------------------------------------------------------
+
+    def episodes(
+        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
+    ) -> tuple[int, bool]:
+        count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
+        return int(count), bool(due)
+
+    def new_path(self) -> np.ndarray:
+        """Memory for the moves of the longest possible episode."""
+        levels = len(self.full.levels)
+        return np.zeros(((self.horizon + 1) * levels, kernels.PATH))
+
+    def record(self, world: World, policy: Policy, tally: Tally, rng: np.ndarray) -> tuple[Episode, bool]:
+        path = self.new_path()
+        total, due, moves = kernels.rollout(self.walk, world, policy, tally, rng, path)
+        graph, transitions, paid = self.graph, [], 0.0
+        for row, outcome, _, reward, cell, action, branch in path[:moves].tolist():
+            part = int(self.flat.part[int(cell)])
+            side = graph.settled if part == 3 else graph.layers
+            node = int(self.flat.node[int(cell)])
+            x, y = graph.state(side, node)
+            chosen = None
+            if part < 2:
+                chosen = tuple(side.choices[node])[int(action) - int(self.flat.action_ptr[int(cell)])]
+            states = graph.row_states(int(row) if row < len(self.features) else len(self.features) - 1 - int(row))
+            y_next = graph.blocks[graph.landing_block[int(self.flat.landing[int(branch)])]].y
+            transitions.append(Transition(x, y, chosen, states[int(outcome)], y_next, reward))
+            paid += reward
+        return Episode(transitions, final=float(total) - paid), bool(due)
+
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None]:
+        learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
+        scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
+
+        def run(chunk: slice) -> None:
+            state[:] = learning.upper, trial.value
+            kernels.learn(
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact, truth.world,
+                learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
+                state, learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk], trial.returns[chunk],
+            )  # fmt: skip
+            trial.planned[chunk] = True
+            learning.upper, trial.value = map(float, state)
+
+        return run
+
+    # -- shares --------------------------------------------------------------------------------------
+
+    def share_totals(self) -> Mapping[Hashable, float]:
+        block = np.array(self.graph.landing_block, np.int64)
+        unknown = self.flat.row < len(self.features)
+        pairs = np.unique(np.array([self.flat.row[unknown], block[self.flat.landing[unknown]]]), axis=1, return_index=True)
+        rows, places = pairs[0][0], pairs[1]
+        shares = self.flat.share[unknown][places]
+        shares = np.where(np.isnan(shares), 1 / self.n_y, shares)
+        totals = np.bincount(rows, weights=shares, minlength=len(self.features))
+        return dict(zip(self.features, totals.tolist(), strict=True))
+
+
+NO_PATH = np.zeros((0, kernels.PATH))

@@ -1,0 +1,368 @@
+"""Backward sweeps, episodes and the fused learning loop over a list of nodes.
+
+A node is a state (x, y). A *cell* holds the actions of a node in one part of an episode; an action is
+a list of branches (probability, reward, pair); a *pair* (z, y') is a law row with the nodes (x', y')
+that it leads to. The value of a pair is computed once and looked up by every branch that uses it.
+Pairs that lead to the same nodes form a *group*: their rows stand side by side in a small matrix, so
+that one pass over the nodes serves them all. *Levels* come in an order in which every value is ready
+when it is read: the decisions of a layer, then its CHANCE states by topological order. Letters:
+H h z p v q as in the paper; e is the value of a pair, n the count N(z), t = h - 1 the layer.
+
+A worked example, a coin table with the states 0 and 1, the actions 0 and 1, y = None, z = (s, a): two
+nodes, two cells, four actions with one branch each, four pairs, and one group of all four pairs,
+because all of them lead to the nodes (0, None) and (1, None). A sweep multiplies the 2 x 4 matrix of
+laws by the two values of the next layer, and each cell takes the larger of its two pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pkd.engine.bonus import count, count_reward, estimate, factors, hope, is_capped, set_marks
+from pkd.engine.jit import jit
+from pkd.engine.random import draw, uniform
+from pkd.optimism import NO_BONUS
+
+STEP, LAST, CHANCES = 0, 1, 2  # levels: decisions before the last action, last decisions, then CHANCE
+
+
+class Program(NamedTuple):
+    """What a sweep computes, without any law."""
+
+    horizon: int
+    levels: np.ndarray  # (levels, 4): cell from, to, group from, to
+    settlement: int  # the first level of the settlement
+    cell_node: np.ndarray  # (cells,)
+    cell_choice: np.ndarray  # (cells,) place of a decision in a policy
+    cell_first: np.ndarray  # (cells,) the first layer with this cell; ascending within a level
+    cell_last: np.ndarray  # (cells,)
+    action_ptr: np.ndarray  # (cells + 1,)
+    action_mean: np.ndarray  # (actions,) which unknown reward is added, or -1
+    branch_ptr: np.ndarray  # (actions + 1,)
+    branch_p: np.ndarray  # (branches,)
+    branch_reward: np.ndarray  # (branches,)
+    branch_pair: np.ndarray  # (branches,)
+    pair_row: np.ndarray  # (pairs,) law row; rows from n_unknown on are known
+    pair_weight: np.ndarray  # (pairs,) which ell, or 0 for a known row
+    pair_group: np.ndarray  # (pairs,)
+    group_pair: np.ndarray  # (groups + 1,) its pairs: all of unknown rows, or all of known ones
+    group_ptr: np.ndarray  # (groups + 1,)
+    group_node: np.ndarray  # (targets,) in the order of the outcomes of its rows
+    group_matrix: np.ndarray  # (groups,) where its rows stand in `packed`
+    group_first: np.ndarray  # (groups,) the first layer that needs it; ascending within a level
+    group_last: np.ndarray  # (groups,)
+    row_ptr: np.ndarray  # (law rows + 1,)
+    n_unknown: int
+    packing: np.ndarray  # (packed,): which element of `Belief.p` stands in each place of `packed`
+    start_node: np.ndarray  # (starts,)
+    start_p: np.ndarray  # (starts,)
+
+
+class Scratch(NamedTuple):
+    """Memory of one call. Nothing of it outlives the call, so calls may run side by side."""
+
+    v: np.ndarray  # (2, nodes): V of a layer, with END filled in
+    settled: np.ndarray  # (nodes of the settlement,), with stopping states filled in
+    e: np.ndarray  # (pairs,)
+    packed: np.ndarray  # for each group a matrix (outcomes, pairs) of probabilities
+    seen: np.ndarray  # (law rows,) the first outcome of positive probability
+    rows: np.ndarray  # (3, largest group)
+    cap: np.ndarray  # (layers, groups): caps on pV + bonus; one layer where they do not depend on h
+    width: np.ndarray  # (layers, groups)
+    q: np.ndarray  # (actions,) Q of one layer, where it is asked for
+    kept: np.ndarray  # (nodes,) V of that layer
+
+
+@jit()
+def pack(g, b, s):
+    """Brings `packed` and `seen` up to date with the law of a belief."""
+    for i in range(g.packing.shape[0]):
+        s.packed[i] = b.p[g.packing[i]]
+    for row in range(s.seen.shape[0]):
+        s.seen[row] = 0
+        for i in range(g.row_ptr[row], g.row_ptr[row + 1]):
+            if b.p[i] > 0.0:
+                s.seen[row] = i - g.row_ptr[row]
+                break
+
+
+@jit(nogil=True)
+def sweep(g, b, s, policy, follow, keep):
+    """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
+
+        e(z, y') = min(cap, pV(., y') + bonus),   Q = sum_y' P_Y(y') min(ceiling, r + e),   V = max_a Q
+
+    A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q and
+    V into s.kept, or -1. It is one function because it is compiled
+    and called as one: passing all arrays to parts of it would cost more than the arithmetic.
+    """
+    pack(g, b, s)
+    levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
+    group_first, group_last, group_pair, group_ptr = g.group_first, g.group_last, g.group_pair, g.group_ptr
+    group_node, group_matrix, pair_row, pair_weight = g.group_node, g.group_matrix, g.pair_row, g.pair_weight
+    counts, ells, form, c1, c2, free = b.n, b.ell, b.form, b.c1, b.c2, b.free
+    cell_first, cell_last, cell_node, cell_choice = g.cell_first, g.cell_last, g.cell_node, g.cell_choice
+    action_ptr, action_mean, means, branch_ptr = g.action_ptr, g.action_mean, b.mean, g.branch_ptr
+    branch_p, branch_reward, branch_pair = g.branch_p, g.branch_reward, g.branch_pair
+    v, settled, e, packed, seen = s.v, s.settled, s.e, s.packed, s.seen
+    caps, widths, mean, square, shift = s.cap, s.width, s.rows[0], s.rows[1], s.rows[2]
+    ceiling = np.inf if form == NO_BONUS else b.ceiling
+    changed = False
+    for t in range(horizon, -1, -1):
+        layer = t if caps.shape[0] > 1 else 0
+        for level in range(levels.shape[0]):
+            if (level >= settlement) != (t == horizon):
+                continue
+            if (level == STEP and t == horizon - 1) or (level == LAST and t < horizon - 1):
+                continue
+            target = settled if t == horizon else v[t % v.shape[0]]
+            source = target if level >= CHANCES else settled if level == LAST else v[(t + 1) % v.shape[0]]
+            for group in range(levels[level, 2], levels[level, 3]):
+                if group_first[group] > t:
+                    break
+                if group_last[group] < t:
+                    continue
+                first, pairs = group_pair[group], group_pair[group + 1] - group_pair[group]
+                at, size, matrix = group_ptr[group], group_ptr[group + 1] - group_ptr[group], group_matrix[group]
+                if form == NO_BONUS or pair_row[first] >= n_unknown:
+                    if size == 1:
+                        for i in range(pairs):
+                            e[first + i] = source[group_node[at]]
+                        continue
+                    for i in range(pairs):
+                        mean[i] = 0.0
+                    for j in range(size):
+                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        for i in range(pairs):
+                            mean[i] += row[i] * v_j
+                    for i in range(pairs):
+                        e[first + i] = mean[i]
+                    continue
+                cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
+                for i in range(pairs):
+                    z = pair_row[first + i]
+                    factor, scale = factors(form, c1, c2, counts[z], ells[pair_weight[first + i]])
+                    capped = is_capped(counts[z], free, scale)
+                    e[first + i] = np.inf if capped else scale * width
+                    open_pairs += 0 if capped else 1
+                    mean[i] = 0.0
+                    square[i] = 0.0
+                    # Moments around a point of the support: E[V^2] - m^2 would lose digits.
+                    shift[i] = source[group_node[at + seen[z]]]
+                if open_pairs > 0:
+                    for j in range(size):
+                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        for i in range(pairs):
+                            d = v_j - shift[i]
+                            w = row[i] * d
+                            mean[i] += w
+                            square[i] += w * d
+                for i in range(pairs):
+                    term = e[first + i]
+                    if np.isfinite(term):
+                        factor, scale = factors(form, c1, c2, counts[pair_row[first + i]], ells[pair_weight[first + i]])
+                        variance = square[i] - mean[i] * mean[i]
+                        e[first + i] = min(cap, hope(form, shift[i] + mean[i], variance, factor, term))
+                    else:
+                        e[first + i] = cap
+            for cell in range(levels[level, 0], levels[level, 1]):
+                if cell_first[cell] > t:
+                    break
+                if cell_last[cell] < t:
+                    continue
+                lo, hi = action_ptr[cell], action_ptr[cell + 1]
+                if follow and level < CHANCES:
+                    lo += policy[t, cell_choice[cell]]
+                    hi = lo + 1
+                best = 0.0
+                which = 0
+                for a in range(lo, hi):
+                    extra = means[action_mean[a]] if action_mean[a] >= 0 else 0.0
+                    q = 0.0
+                    for k in range(branch_ptr[a], branch_ptr[a + 1]):
+                        value = branch_reward[k] + extra + e[branch_pair[k]]
+                        if value > ceiling and pair_row[branch_pair[k]] < n_unknown:
+                            value = ceiling
+                        q += branch_p[k] * value
+                    if t == keep:
+                        s.q[a] = q
+                    if a == lo or q > best:
+                        best = q
+                        which = a - lo
+                target[cell_node[cell]] = best
+                if level < CHANCES and not follow and policy[t, cell_choice[cell]] != which:
+                    policy[t, cell_choice[cell]] = which
+                    changed = True
+        if t == keep:
+            for node in range(v.shape[1]):
+                s.kept[node] = v[t % v.shape[0], node]
+    value = 0.0
+    for i in range(g.start_node.shape[0]):
+        value += g.start_p[i] * v[0, g.start_node[i]]
+    return value, changed
+
+
+@jit()
+def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
+    """The possible return to go, [lo, hi](x, y), and for every group its cap max hi and its width.
+
+    low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
+    (H + 1, groups), the last layer is the settlement.
+    """
+    rooms = hi.shape[0]
+    for t in range(g.horizon, -1, -1):
+        settles, last = t == g.horizon, t == g.horizon - 1
+        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % rooms], lo[t % rooms])
+        for level in range(g.levels.shape[0]):
+            if (level >= g.settlement) != settles or (level == STEP and last) or (level == LAST and not last):
+                continue
+            if level >= CHANCES:
+                extremes(g, level, t, low, high, hi_here, lo_here, hi_here, lo_here, cap, width)
+            elif last:
+                extremes(g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width)
+            else:
+                hi_next, lo_next = hi[(t + 1) % rooms], lo[(t + 1) % rooms]
+                extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
+
+
+@jit()
+def extremes(g, level, t, low, high, hi, lo, hi_out, lo_out, cap, width):
+    """The largest and smallest return to go of one level."""
+    for group in range(g.levels[level, 2], g.levels[level, 3]):
+        if g.group_first[group] > t:
+            break
+        if g.group_last[group] < t:
+            continue
+        top, bottom = -np.inf, np.inf
+        for j in range(g.group_ptr[group], g.group_ptr[group + 1]):
+            node = g.group_node[j]
+            top, bottom = max(top, hi[node]), min(bottom, lo[node])
+        cap[t, group], width[t, group] = top, top - bottom
+    for cell in range(g.levels[level, 0], g.levels[level, 1]):
+        if g.cell_first[cell] > t:
+            break
+        if g.cell_last[cell] < t:
+            continue
+        top, bottom = -np.inf, np.inf
+        for a in range(g.action_ptr[cell], g.action_ptr[cell + 1]):
+            r_low = r_high = 0.0
+            if g.action_mean[a] >= 0:
+                r_low, r_high = low[g.action_mean[a]], high[g.action_mean[a]]
+            for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
+                group = g.pair_group[g.branch_pair[k]]
+                top = max(top, g.branch_reward[k] + r_high + cap[t, group])
+                bottom = min(bottom, g.branch_reward[k] + r_low + cap[t, group] - width[t, group])
+        hi_out[g.cell_node[cell]], lo_out[g.cell_node[cell]] = top, bottom
+
+
+class Walk(NamedTuple):
+    """What episodes go through: all cells, none left out and none inlined."""
+
+    horizon: int
+    cell_of_step: np.ndarray  # (nodes,) cell of a node before the last action; -1 where it stops
+    cell_of_last: np.ndarray  # (nodes,) cell of a decision node at the last action, or -1
+    cell_of_settled: np.ndarray  # (nodes of the settlement,) cell, or -1 where the episode stops
+    decisions: int  # cells below this one are decisions
+    cell_choice: np.ndarray  # (cells,) place of a decision in a policy
+    action_ptr: np.ndarray  # (cells + 1,)
+    action_reward: np.ndarray  # (actions,)
+    action_mean: np.ndarray  # (actions,)
+    action_note: np.ndarray  # (actions,) which note of the model, or -1
+    branch_ptr: np.ndarray  # (actions + 1,)
+    branch_p: np.ndarray  # (branches,) cumulative within an action
+    branch_row: np.ndarray  # (branches,) law row
+    branch_landing: np.ndarray  # (branches,)
+    landing_ptr: np.ndarray  # (landings + 1,)
+    landing_node: np.ndarray
+    final: np.ndarray  # (nodes,) paid at END
+    final_settled: np.ndarray  # (nodes of the settlement,)
+    row_ptr: np.ndarray  # (law rows + 1,)
+    n_unknown: int
+    start_node: np.ndarray  # (starts,)
+    start_p: np.ndarray  # (starts,) cumulative
+
+
+PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, branch
+
+
+@jit()
+def rollout(g, world, policy, tally, rng, path):
+    """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
+
+    path: (moves, PATH), filled for as many moves as it has room.
+    """
+    node = g.start_node[draw(g.start_p, np.int64(0), g.start_p.shape[0], uniform(rng))]
+    total = 0.0
+    due = settled = False
+    moves = t = 0
+    while True:
+        if settled:
+            cell = g.cell_of_settled[node]
+        elif t == g.horizon - 1 and g.cell_of_last[node] >= 0:
+            cell = g.cell_of_last[node]
+        else:
+            cell = g.cell_of_step[node]
+        if cell < 0:
+            return total + (g.final_settled[node] if settled else g.final[node]), due, moves
+        a = g.action_ptr[cell]
+        if cell < g.decisions:
+            a += policy[t, g.cell_choice[cell]]
+        r = g.action_reward[a]
+        w = g.action_mean[a]
+        if w >= 0:
+            lo, hi = world.reward_ptr[w], world.reward_ptr[w + 1]
+            x = world.reward_value[draw(world.reward_rows, lo, hi, uniform(rng))]
+            r += x
+            due = count_reward(tally, w, x, 1.0) or due
+        total += r
+        k = g.branch_ptr[a]
+        if g.branch_ptr[a + 1] - k > 1:
+            k = draw(g.branch_p, k, g.branch_ptr[a + 1], uniform(rng))
+        row, o = g.branch_row[k], 0
+        if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
+            o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
+        if row < g.n_unknown:
+            due = count(tally, row, g.row_ptr[row] + o) or due
+        if moves < path.shape[0]:
+            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3] = row, o, g.action_note[a], r
+            path[moves, 4], path[moves, 5], path[moves, 6] = cell, a, k
+        moves += 1
+        node = g.landing_node[g.landing_ptr[g.branch_landing[k]] + o]
+        if cell < g.decisions:
+            t += 1
+            settled = t == g.horizon
+
+
+@jit(nogil=True)
+def episodes(g, world, policy, tally, rng, path, returns):
+    """Episodes under a fixed policy until a plan is due or `returns` is full: (how many, whether due)."""
+    for k in range(returns.shape[0]):
+        returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
+        if due:
+            return k + 1, True
+    return returns.shape[0], False
+
+
+@jit(nogil=True)
+def learn(
+    g, walk, b, truth, s, truth_s, world, tally, prior, reward_ell, reward_low, reward_high,
+    rng, state, policy, path, upper, value, returns,
+):  # fmt: skip
+    """A plan before every episode, an episode, and again: the loop of `pkd.learning`, fused.
+
+    state: (2,): the upper value of the plan in force and the true value of its policy, carried from
+    call to call. The compiler is the reason for so many parameters.
+    """
+    for k in range(upper.shape[0]):
+        estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
+        changed = False
+        for exact in range(2):  # one call in the text, so that the sweep is compiled once
+            if exact == 1 and not changed and not np.isnan(state[1]):
+                break
+            belief, memory = (truth, truth_s) if exact == 1 else (b, s)
+            state[exact], changed = sweep(g, belief, memory, policy, exact == 1, -1)
+        set_marks(tally)
+        upper[k], value[k] = state[0], state[1]
+        returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)

@@ -1,0 +1,381 @@
+"""From the graph of a model to the arrays of the node engine.
+
+`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes: levels,
+cells, actions, branches, pairs and groups, in an order in which values are ready when they are read.
+CHANCE states that only pass on (one branch, a sure move into them) are inlined into their users:
+in a model of late observations they are two thirds of all states.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from pkd.engine.nodes.kernels import CHANCES as FIRST_CHANCE_LEVEL
+from pkd.engine.nodes.kernels import Program, Walk
+from pkd.engine.segments import accumulate, lengths_to_ptr, spread, take
+from pkd.explore import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STEP, STOP, Graph
+from pkd.model import ModelError
+
+__all__ = ["Flat", "assemble_program", "assemble_walk", "flatten"]
+
+Array = np.ndarray
+
+
+@attrs.frozen(eq=False)
+class Flat:
+    """All cells of a graph in one list: STEP, LAST, CHANCES, SETTLED. Rows are counted from 0."""
+
+    part: Array  # (cells,)
+    node: Array  # (cells,)
+    action_ptr: Array  # (cells + 1,)
+    reward: Array  # (actions,)
+    mean: Array  # (actions,)
+    note: Array  # (actions,)
+    branch_ptr: Array  # (actions + 1,)
+    p: Array  # (branches,)
+    row: Array  # (branches,)
+    landing: Array  # (branches,)
+    share: Array  # (branches,)
+    landing_ptr: Array  # (landings + 1,)
+    landing_node: Array
+    row_ptr: Array  # (law rows + 1,)
+    kind: tuple[Array, Array]  # of the nodes of layers and settlement
+    cell_of: tuple[Array, Array, Array]  # (nodes,) cell in the layers, at the last action, settled
+    final: tuple[Array, Array]  # of the nodes of layers and settlement
+    choice: Array  # (nodes,) place of a decision node in a policy, or -1
+    first: Array  # (nodes,) first and last layer of each node
+    last: Array  # (nodes,)
+
+
+def flatten(graph: Graph) -> Flat:
+    """The cells of an explicit graph as arrays."""
+    parts = graph.cells
+    n_unknown = len(graph.features)
+    node = [np.array(cells.node, np.int64) for cells in parts]
+    part = np.repeat(np.arange(4), [len(nodes) for nodes in node])
+    row = np.concatenate([np.array(cells.row, np.int64) for cells in parts])
+    kind = np.array(graph.layers.kind, np.int64), np.array(graph.settled.kind, np.int64)
+    all_nodes = np.concatenate(node)
+    cell_of = tuple(np.full(len(kind[side]), -1) for side in (0, 0, 1))
+    for which, mine in ((0, (STEP, CHANCES)), (1, (LAST,)), (2, (SETTLED,))):
+        cells = np.flatnonzero(np.isin(part, mine))
+        cell_of[which][all_nodes[cells]] = cells
+    action_ptr = _join_ptr([np.array(cells.action_ptr) for cells in parts])
+    reward = np.concatenate([np.array(cells.reward, float) for cells in parts])
+    final = tuple(np.zeros(len(kind[side])) for side in (0, 1))
+    for side, which in ((0, 0), (1, 2)):
+        stops = np.flatnonzero((kind[side] == STOP) & (cell_of[which] >= 0))
+        final[side][stops] = reward[action_ptr[cell_of[which][stops]]]
+        cell_of[which][stops] = -1
+    choice = np.full(len(kind[0]), -1)
+    deciders = np.flatnonzero(kind[0] == DECIDE)
+    choice[deciders] = np.arange(len(deciders))
+    first, last = _windows(graph)
+    sizes = [len(graph.row_states(z)) for z in range(n_unknown)]
+    sizes += [len(graph.row_states(-1 - i)) for i in range(len(graph.known))]
+    return Flat(
+        part=part,
+        node=all_nodes,
+        action_ptr=action_ptr,
+        reward=reward,
+        mean=np.concatenate([np.array(cells.mean, np.int64) for cells in parts]),
+        note=np.concatenate([np.array(cells.note, np.int64) for cells in parts]),
+        branch_ptr=_join_ptr([np.array(cells.branch_ptr) for cells in parts]),
+        p=np.concatenate([np.array(cells.p, float) for cells in parts]),
+        row=np.where(row >= 0, row, n_unknown - 1 - row),
+        landing=np.concatenate([np.array(cells.landing, np.int64) for cells in parts]),
+        share=np.concatenate([np.array(cells.share, float) for cells in parts]),
+        landing_ptr=lengths_to_ptr(np.array([len(nodes) for nodes in graph.landings], np.int64)),
+        landing_node=np.array([node for nodes in graph.landings for node in nodes], np.int64),
+        row_ptr=lengths_to_ptr(np.array(sizes, np.int64)),
+        kind=kind,
+        cell_of=cell_of,  # type: ignore[arg-type]
+        final=final,  # type: ignore[arg-type]
+        choice=choice,
+        first=first,
+        last=last,
+    )
+
+
+def _join_ptr(pointers: list[Array]) -> Array:
+    return lengths_to_ptr(np.concatenate([np.diff(ptr) for ptr in pointers]))
+
+
+def _windows(graph: Graph) -> tuple[Array, Array]:
+    """The first and the last layer of each node."""
+    count = len(graph.layers.x)
+    first, last = np.full(count, graph.horizon), np.full(count, -1)
+    layers: dict[int, list[int]] = {}
+    for t, layer in enumerate(graph.members):
+        layers.setdefault(id(layer), []).append(t)
+    for steps in layers.values():
+        nodes = np.fromiter(graph.members[steps[0]], np.int64)
+        first[nodes] = np.minimum(first[nodes], steps[0])
+        last[nodes] = np.maximum(last[nodes], steps[-1])
+    return first, last
+
+
+def assemble_walk(graph: Graph, flat: Flat) -> Walk:
+    """What episodes go through."""
+    return Walk(
+        horizon=graph.horizon,
+        cell_of_step=flat.cell_of[0],
+        cell_of_last=flat.cell_of[1],
+        cell_of_settled=flat.cell_of[2],
+        decisions=int((flat.part <= LAST).sum()),
+        cell_choice=flat.choice[np.where(flat.part == SETTLED, 0, flat.node)],
+        action_ptr=flat.action_ptr,
+        action_reward=flat.reward,
+        action_mean=flat.mean,
+        action_note=flat.note,
+        branch_ptr=flat.branch_ptr,
+        branch_p=accumulate(flat.p, flat.branch_ptr),
+        branch_row=flat.row,
+        branch_landing=flat.landing,
+        landing_ptr=flat.landing_ptr,
+        landing_node=flat.landing_node,
+        final=flat.final[0],
+        final_settled=flat.final[1],
+        row_ptr=flat.row_ptr,
+        n_unknown=len(graph.features),
+        start_node=np.array([node for node, _, _ in graph.start], np.int64),
+        start_p=np.cumsum([p for _, _, p in graph.start]),
+    )
+
+
+@attrs.define(eq=False)
+class _Branches:
+    """The branches of all cells, after inlining."""
+
+    p: Array
+    reward: Array
+    row: Array
+    landing: Array
+    share: Array
+
+
+def assemble_program(
+    graph: Graph, flat: Flat, weights: dict[tuple[int, float], int], *, inline: bool = True
+) -> Program:
+    """The program of a sweep. weights: filled with the distinct (row, share) of unknown rows."""
+    branches = _Branches(
+        flat.p.copy(), np.repeat(flat.reward, np.diff(flat.branch_ptr)), flat.row.copy(),
+        flat.landing.copy(), flat.share.copy(),
+    )  # fmt: skip
+    if inline:
+        _inline(graph, flat, branches)
+    kept = _reached(graph, flat, branches)
+    level, n_levels, settlement = _levels(graph, flat, branches, kept)
+    return _order(graph, flat, branches, kept, level, n_levels, settlement, weights)
+
+
+def _targets(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array, Array]:
+    """(cell, settled?, node) for every node that a branch of some cells can lead to."""
+    of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
+    of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
+    landing = branches.landing[at]
+    of_node, places = spread(flat.landing_ptr[landing], flat.landing_ptr[landing + 1])
+    owner = cells[of_action[of_branch[of_node]]]
+    return owner, np.isin(flat.part[owner], (LAST, SETTLED)), flat.landing_node[places]
+
+
+def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
+    """Replaces a sure branch into a CHANCE state with one branch by that branch, and its reward."""
+    declared, n_unknown = graph.model.return_range is not None, len(graph.features)
+    n_actions = np.diff(flat.action_ptr)
+    head = flat.action_ptr[:-1]
+    single = (flat.part >= CHANCES) & (n_actions == 1)
+    single[single] = (np.diff(flat.branch_ptr)[head[single]] == 1) & (flat.mean[head[single]] < 0)
+    action_of = np.repeat(np.arange(len(flat.reward)), np.diff(flat.branch_ptr))
+    cell_of = np.repeat(np.arange(len(flat.node)), n_actions)[action_of]
+    settles = np.isin(flat.part[cell_of], (LAST, SETTLED))
+    lone = (np.diff(flat.landing_ptr) == 1)[branches.landing]
+    mean = flat.mean[action_of]
+    for _ in range(len(flat.node)):  # a chain of such states is inlined one by one
+        sure = np.flatnonzero((branches.row >= n_unknown) & lone)
+        node = flat.landing_node[flat.landing_ptr[branches.landing[sure]]]
+        inner = np.where(settles[sure], -1, 0)
+        layered = ~settles[sure]
+        inner[layered] = flat.cell_of[0][node[layered]]
+        inner[~layered] = flat.cell_of[2][node[~layered]]
+        found = inner >= 0
+        found[found] = single[inner[found]]
+        sure, inner = sure[found], inner[found]
+        at = flat.branch_ptr[head[inner]]
+        if declared:  # the ceiling holds for the inner reward alone
+            plain = (branches.row[at] >= n_unknown) | ((branches.reward[sure] == 0) & (mean[sure] < 0))
+            sure, inner, at = sure[plain], inner[plain], at[plain]
+        looped = cell_of[sure] == inner
+        if not len(sure) or looped.any():
+            return
+        branches.p[sure] *= branches.p[at]
+        branches.reward[sure] += branches.reward[at]
+        for values in (branches.row, branches.landing, branches.share):
+            values[sure] = values[at]
+        lone = (np.diff(flat.landing_ptr) == 1)[branches.landing]
+    raise ModelError("CHANCE states form a cycle")
+
+
+def _reached(graph: Graph, flat: Flat, branches: _Branches) -> Array:
+    """The cells that are left when inlined CHANCE states are not needed any more."""
+    kept = flat.part <= LAST
+    begun = np.zeros(len(flat.kind[0]), bool)
+    begun[[node for node, _, _ in graph.start]] = True
+    chances = np.flatnonzero(flat.part == CHANCES)
+    first = begun[flat.node[chances]] & (flat.kind[0][flat.node[chances]] == CHANCE_STATE)
+    kept[chances[first]] = True
+    fresh = np.flatnonzero(kept)
+    while len(fresh):
+        _, settled, node = _targets(flat, branches, fresh)
+        found = np.concatenate([flat.cell_of[0][node[~settled]], flat.cell_of[2][node[settled]]])
+        found = np.unique(found[found >= 0])
+        fresh = found[~kept[found]]
+        kept[fresh] = True
+    return kept
+
+
+def _levels(graph: Graph, flat: Flat, branches: _Branches, kept: Array) -> tuple[Array, int, int]:
+    """(level of each cell, number of levels, first level of the settlement).
+
+    A CHANCE state of level i leads only to lower levels, to decisions and to ends.
+    """
+    level = flat.part.copy()
+    at = FIRST_CHANCE_LEVEL
+    bounds = []
+    for part, which in ((CHANCES, 0), (SETTLED, 2)):
+        bounds.append(at)
+        cells = np.flatnonzero(kept & (flat.part == part))
+        source, _, node = _targets(flat, branches, cells)
+        target = flat.cell_of[which][node]
+        inside = target >= 0
+        inside[inside] = flat.part[target[inside]] == part
+        edges = np.unique(np.array([source[inside], target[inside]]), axis=1)
+        left = np.zeros(len(flat.node), bool)
+        left[cells] = True
+        while len(cells):
+            waiting = np.zeros(len(flat.node), bool)
+            waiting[edges[0][left[edges[1]]]] = True
+            ready = cells[~waiting[cells]]
+            if not len(ready):
+                raise ModelError("CHANCE states form a cycle, so that time stands still")
+            level[ready] = at
+            left[ready] = False
+            cells = cells[waiting[cells]]
+            at += 1
+    return level, at, bounds[1]
+
+
+def _order(
+    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int, settlement: int,
+    weights: dict[tuple[int, float], int],
+) -> Program:  # fmt: skip
+    horizon, n_unknown = graph.horizon, len(graph.features)
+    cells = np.flatnonzero(kept)
+    first, last = _cell_windows(graph, flat, cells)
+    order = np.lexsort((cells, first, level[cells]))
+    cells, first, last = cells[order], first[order], last[order]
+    action_ptr, actions = take(flat.action_ptr, cells)
+    branch_ptr, at = take(flat.branch_ptr, actions)
+    cell_of = np.repeat(np.repeat(np.arange(len(cells)), np.diff(action_ptr)), np.diff(branch_ptr))
+    row, landing, share = branches.row[at], branches.landing[at], branches.share[at]
+    # A pair is (part, landing, row); it belongs to the lowest level that uses it.
+    part = np.minimum(level[cells], FIRST_CHANCE_LEVEL)[cell_of] + (level[cells][cell_of] >= settlement)
+    rows = max(len(flat.row_ptr), 1)
+    key = (part * max(len(flat.landing_ptr), 1) + landing) * rows + row
+    _, some, pair = np.unique(key, return_index=True, return_inverse=True)
+    n_pairs = len(some)
+    pair_level, pair_first, pair_last = np.full(n_pairs, n_levels), np.full(n_pairs, horizon), np.zeros(n_pairs, int)
+    np.minimum.at(pair_level, pair, level[cells][cell_of])
+    np.minimum.at(pair_first, pair, first[cell_of])
+    np.maximum.at(pair_last, pair, last[cell_of])
+    # A group: pairs of one level that lead to the same nodes, all unknown or all known.
+    pair_row, pair_landing = row[some], landing[some]
+    group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (pair_row >= n_unknown)
+    _, member, group = np.unique(group_key, return_index=True, return_inverse=True)
+    group_first, group_last = np.full(len(member), horizon), np.zeros(len(member), int)
+    np.minimum.at(group_first, group, pair_first)
+    np.maximum.at(group_last, group, pair_last)
+    group_order = np.lexsort((np.arange(len(member)), group_first, pair_level[member]))
+    place = np.empty(len(member), int)
+    place[group_order] = np.arange(len(member))
+    pair_order = np.lexsort((pair_row, place[group]))
+    number = np.empty(n_pairs, int)
+    number[pair_order] = np.arange(n_pairs)
+    pair_group, pair_row = place[group][pair_order], pair_row[pair_order]
+    group_landing = pair_landing[member][group_order]
+    group_ptr, places = take(flat.landing_ptr, group_landing)
+    group_pair = lengths_to_ptr(np.bincount(pair_group, minlength=len(member)))
+    packing, matrix = _matrices(flat.row_ptr, pair_row, group_pair)
+    group_level = pair_level[member][group_order]
+    edges = np.arange(n_levels)
+    bounds = [
+        np.searchsorted(level[cells], edges), np.searchsorted(level[cells], edges, "right"),
+        np.searchsorted(group_level, edges), np.searchsorted(group_level, edges, "right"),
+    ]  # fmt: skip
+    return Program(
+        horizon=horizon,
+        levels=np.array(bounds).T.copy(),
+        settlement=settlement,
+        cell_node=flat.node[cells],
+        cell_choice=flat.choice[np.where(flat.part[cells] == SETTLED, 0, flat.node[cells])],
+        cell_first=first,
+        cell_last=last,
+        action_ptr=action_ptr,
+        action_mean=flat.mean[actions],
+        branch_ptr=branch_ptr,
+        branch_p=branches.p[at],
+        branch_reward=branches.reward[at],
+        branch_pair=number[pair],
+        pair_row=pair_row,
+        pair_weight=_weigh(weights, pair_row, share[some][pair_order], n_unknown),
+        pair_group=pair_group,
+        group_pair=group_pair,
+        group_ptr=group_ptr,
+        group_node=flat.landing_node[places],
+        group_matrix=matrix,
+        group_first=group_first[group_order],
+        group_last=group_last[group_order],
+        row_ptr=flat.row_ptr,
+        n_unknown=n_unknown,
+        packing=packing,
+        start_node=np.array([node for node, _, _ in graph.start], np.int64),
+        start_p=np.array([p for _, _, p in graph.start], float),
+    )
+
+
+def _cell_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:
+    """The layers in which cells are needed; the settlement is layer H."""
+    part, horizon = flat.part[cells], graph.horizon
+    node = np.where(part == SETTLED, 0, flat.node[cells])
+    first, last = flat.first[node].copy(), flat.last[node].copy()
+    last[part == STEP] = np.minimum(last[part == STEP], horizon - 2)
+    first[part == LAST] = last[part == LAST] = horizon - 1
+    first[part == SETTLED] = last[part == SETTLED] = horizon
+    return first, last
+
+
+def _matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array, Array]:
+    """Where the matrix of each group stands, and what it consists of; equal groups share one."""
+    known: dict[bytes, int] = {}
+    pieces, at = [], 0
+    matrix = np.zeros(len(group_pair) - 1, np.int64)
+    for group in range(len(matrix)):
+        rows = pair_row[group_pair[group] : group_pair[group + 1]]
+        key = rows.tobytes()
+        if key not in known:
+            size = int(row_ptr[rows[0] + 1] - row_ptr[rows[0]])
+            known[key] = at
+            pieces.append((row_ptr[rows][None, :] + np.arange(size)[:, None]).reshape(-1))
+            at += size * len(rows)
+        matrix[group] = known[key]
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.int64), matrix
+
+
+def _weigh(weights: dict[tuple[int, float], int], row: Array, share: Array, n_unknown: int) -> Array:
+    """Numbers for the distinct (row, share); a share that is not a number is the uniform one."""
+    found = np.zeros(len(row), np.int64)
+    for i, (z, w) in enumerate(zip(row.tolist(), share.tolist(), strict=True)):
+        if z < n_unknown:
+            found[i] = weights.setdefault((z, -1.0 if w != w else w), len(weights))
+    return found

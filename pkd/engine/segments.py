@@ -1,0 +1,49 @@
+"""Segments: arrays cut by pointers, ptr[i]..ptr[i + 1], and what both engines do with them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+__all__ = ["accumulate", "lengths_to_ptr", "spread", "take"]
+
+Array = np.ndarray
+
+
+def lengths_to_ptr(lengths: Array) -> Array:
+    """Pointers from lengths.
+
+    >>> lengths_to_ptr(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def spread(first: Array, last: Array) -> tuple[Array, Array]:
+    """All numbers first..last - 1 of each segment, one after the other: (which segment, number).
+
+    >>> [part.tolist() for part in spread(np.array([3, 7]), np.array([5, 8]))]
+    [[0, 0, 1], [3, 4, 7]]
+    """
+    count = np.maximum(last - first, 0)
+    which = np.repeat(np.arange(len(first)), count)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + first[which]
+
+
+def take(ptr: Array, order: Array) -> tuple[Array, Array]:
+    """Segments in another order: (new pointers, where each element was).
+
+    >>> [part.tolist() for part in take(np.array([0, 2, 3]), np.array([1, 0]))]
+    [[0, 1, 3], [2, 0, 1]]
+    """
+    _, elements = spread(ptr[order], ptr[order + 1])
+    return lengths_to_ptr(ptr[order + 1] - ptr[order]), elements
+
+
+def accumulate(values: Array, ptr: Array) -> Array:
+    """Cumulative sums within each segment."""
+    out = np.empty_like(values)
+    for lo, hi in pairwise(ptr.tolist()):
+        np.cumsum(values[lo:hi], out=out[lo:hi])
+    return out

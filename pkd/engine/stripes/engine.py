@@ -1,0 +1,426 @@
+"""`StripeEngine`: V[x, y] over stripes, for large models with a queue.
+
+Memory is two layers of values and one byte per decision and step.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from pkd.engine.belief import Belief, Tally, World
+from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
+from pkd.engine.segments import lengths_to_ptr
+from pkd.engine.stripes import kernels, walk
+from pkd.engine.stripes.arrays import StripeArrays, cover, to_arrays
+from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
+from pkd.engine.stripes.table import build_table
+from pkd.engine.threads import Crew, get_threads
+from pkd.explore import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.model import CHANCE, END, Episode, ModelError
+from pkd.optimism import Bonus
+
+__all__ = ["StripeEngine"]
+
+KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
+PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
+PATH = 3  # columns of a path: law row, outcome, note
+
+
+class StripeEngine(Compiled):
+    """A model as stripes."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.table = build_table(graph)
+        self.weights = self.table.weights
+        self._set_rows()
+        self._known_rewards, self._reward_means = self.table.reward_arrays()
+        self._lay(reduce(self.table, self.horizon))
+        self._kept: tuple[Belief, int, kernels.Pack, _Memory] | None = None
+        self._free: list[_Memory] = []  # memory of finished calls, for the next one
+        self._reach: dict[int, np.ndarray] = {}  # which states can occur, by layer
+        self._lock = threading.RLock()  # guards what is cached between calls
+        self._ranges_checked = False
+        self.check_declared(ranges=False)
+
+    def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
+        if not self._ranges_checked:  # it takes a sweep, which exact plans do without
+            self._ranges_checked = True
+            self.check_declared()
+        return super().optimistic(bonus, episodes, delta)
+
+    def _set_rows(self) -> None:
+        """The table numbers known laws by their outcomes among x; pulled laws may be new."""
+        sizes = [*map(len, self.outcomes), *map(len, self.table.known)]
+        self.row_ptr = lengths_to_ptr(np.array(sizes, np.int64))
+        self.known_p = np.array([p for law in self.table.known for _, p in law], float)
+
+    def _lay(self, layout: Layout) -> None:
+        self.layout = layout
+        windows = find_windows(layout.start, layout.stripes, self.horizon)
+        self.arrays = to_arrays(self.table, layout.stripes, windows, self.horizon)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns[0]} columns, "
+            f"{len(self.layout.stripes)} stripes, {len(self.features)} unknown features, horizon {self.horizon}>"
+        )
+
+    @property
+    def n_states(self) -> int:
+        return len(self.table.xs) * self.layout.columns[0]
+
+    @cached_property
+    def plain(self) -> StripeEngine:
+        """The same table without passes: every state apart."""
+        plain = StripeEngine.__new__(StripeEngine)
+        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in OWN})
+        plain._kept, plain._free, plain._reach, plain._lock = None, [], {}, threading.RLock()
+        plain._lay(keep(self.table))
+        return plain
+
+    # -- policies ------------------------------------------------------------------------------------
+
+    def policy(self) -> Policy:
+        """The action of each state in each layer; `StripeArrays.choice_at` says where."""
+        most = max((len(stripe.actions) for stripe in self.layout.stripes), default=1)
+        return np.zeros(self.arrays.stripes.policy_ptr[-1], np.uint8 if most <= 256 else np.int64)
+
+    def check_policy(self, policy: np.ndarray) -> None:
+        expected = self.policy()
+        if policy.shape != expected.shape or policy.dtype != expected.dtype:
+            raise ModelError(
+                f"the policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
+                f"{expected.dtype}"
+            )
+        g = self.arrays.stripes
+        for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
+            for t in range(self.horizon) if stripe.part in (STEP, LAST) else ():
+                if window >> t & 1:
+                    width = int(g.policy_to[t] - g.policy_from[t])
+                    layer = policy[g.policy_ptr[t] : g.policy_ptr[t + 1]].reshape(-1, width)
+                    at = stripe.start - int(g.policy_from[t])
+                    chosen = layer[self.table.sets[stripe.xs], at : at + stripe.length]
+                    if (chosen < 0).any() or (chosen >= len(stripe.actions)).any():
+                        raise ModelError("the policy takes actions that this model does not have")
+
+    def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
+        self._check_step(h)
+        actions = self.model.actions(x, y)
+        if actions is CHANCE or actions is END:
+            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
+        i, column = self._place(h, x, y)
+        return tuple(actions)[policy[self._find_choice(h, i, column)]]
+
+    def tabulate(self, act: Act) -> Policy:
+        policy, findings = self.policy(), list[str]()
+        for h in range(1, self.horizon + 1):
+            for x, y in self.decision_states(h):
+                actions, action = list(self.model.actions(x, y)), act(h, x, y)
+                if action not in actions:
+                    findings.append(
+                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                    )
+                    continue
+                policy[self._find_choice(h, *self._place(h, x, y))] = actions.index(action)
+        if findings:
+            raise ModelError(findings[:10])
+        return policy
+
+    def _check_step(self, h: int) -> None:
+        if not 1 <= h <= self.horizon:
+            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+
+    def _place(self, h: int, x: Any, y: Any) -> tuple[int, int]:
+        i, column = self.table.x_index.get(x), self.table.column_of(y)
+        if i is None or column is None or not self._holds(h - 1, i, column):
+            raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
+        return i, column
+
+    def _find_choice(self, h: int, x: int, column: int) -> int:
+        part, t = LAST if h == self.horizon else STEP, h - 1
+        for place in self.layout.places(column):  # a merged column is computed in some layers only
+            stripe = self.arrays.stripe_at(part, x, place)
+            if stripe >= 0 and self.arrays.windows[stripe] >> t & 1:
+                return self.arrays.choice_at(t, x, place)
+        raise ModelError(f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}")
+
+    # -- sweeps --------------------------------------------------------------------------------------
+
+    def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
+        memory = self._borrow(belief)
+        try:
+            changed = self._sweep_to(0, belief, self._pack(belief), memory, policy, follow)
+            v = memory.layers[0].v
+            value = math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+        finally:
+            self._free.append(memory)
+        return value, changed > 0
+
+    def _pack(self, belief: Belief) -> kernels.Pack:
+        """What a call derives from a belief."""
+        g, size = self.arrays.stripes, len(belief.p)
+        rows = len(self.row_ptr) - 1
+        end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
+        kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
+        low, high = reward_limits(self.rewards)
+        return kernels.Pack(end, x, q, self._fill(belief.mean), self._fill(low), self._fill(high))
+
+    def _fill(self, means: np.ndarray) -> np.ndarray:
+        """The rewards of all rows, with the given values for unknown ones."""
+        if not len(means):
+            return self._known_rewards
+        return self._known_rewards + np.where(self._reward_means >= 0, means[self._reward_means], 0.0)
+
+    def _sweep_to(
+        self, until: int, belief: Belief, pack: kernels.Pack, memory: _Memory, policy: Policy, follow: bool
+    ) -> int:
+        """Sweeps from the end down to layer `until`: how many choices changed.
+
+        That layer and the next one stay in the memory.
+        """
+        changed, horizon = 0, self.horizon
+        crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
+        memory.clear(self.table.over, self.layout)
+        self._sweep_layer(crew, belief, pack, -1, horizon, memory.settled, memory.settled, policy, follow)
+        for t in range(horizon - 1, until - 1, -1):
+            last = t == horizon - 1
+            first, source = (kernels.LAST, memory.settled) if last else (kernels.STEP, memory.layers[(t + 1) % 2])
+            target = memory.layers[t % 2]
+            changed += self._sweep_layer(crew, belief, pack, first, t, source, target, policy, follow)
+        return changed
+
+    def _sweep_layer(
+        self, crew: Crew, belief: Belief, pack: kernels.Pack, first: int, t: int,
+        source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
+    ) -> int:  # fmt: skip
+        """One layer: level `first` from the next layer, then the CHANCE levels from the layer itself."""
+        g = self.arrays.stripes
+        lo, hi = (kernels.CHANCES, g.settlement) if t < self.horizon else (g.settlement, len(g.level_ptr) - 1)
+        if crew.threads < 2:
+            return int(kernels.sweep_layer(g, belief, pack, first, lo, hi, t, source, target, policy, follow))
+        changed = 0
+        for level in range(lo - 1, hi):
+            which, read = (first, source) if level < lo else (level, target)
+            if which < 0 or not g.level_active[which, t]:
+                continue
+            tiles = kernels.tiles_of(g, which, t)
+
+            def work(begin: int, end: int, tiles: np.ndarray = tiles, read: kernels.Layer = read) -> int:
+                return int(kernels.values(g, belief, pack, tiles, begin, end, t, read, target, policy, follow))
+
+            changed += crew.share(work, len(tiles), float(g.tile_count[tiles].sum()))
+        return changed
+
+    def _borrow(self, belief: Belief) -> _Memory:
+        """The memory of one call: no two calls share one."""
+        ranged = math.isnan(belief.width)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = _Memory.allocate(len(self.table.xs), self.layout)
+        return memory.with_ranges() if ranged else memory
+
+    # -- states by name ------------------------------------------------------------------------------
+
+    def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
+        """From the table without passes, so that every state of the model is there."""
+        self._check_step(h)
+        i, column = self._place(h, x, y)
+        plain, t = self.plain, h - 1
+        with plain._lock:
+            if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
+                pack, memory = plain._pack(belief), plain._borrow(belief)
+                plain._sweep_to(t, belief, pack, memory, plain.policy(), follow=False)
+                plain._kept = belief, t, pack, memory
+            _, _, pack, memory = plain._kept
+            actions = self.model.actions(x, y)
+            if actions is CHANCE or actions is END:
+                return {None: float(memory.layers[t % 2].v[i, column])}
+            last = t == self.horizon - 1
+            stripe = plain.arrays.stripe_at(LAST if last else STEP, i, column)
+            alone = plain.arrays.isolate_actions(stripe, i, column)
+            out = np.zeros((len(self.table.xs), len(tuple(actions))))
+            source = memory.settled if last else memory.layers[(t + 1) % 2]
+            tiles, choices, target = np.zeros(1, np.int64), np.zeros(1, np.uint8), kernels.Layer(out, out, out)
+            kernels.values(alone, belief, pack, tiles, 0, 1, 0, source, target, choices, False)
+        return dict(zip(tuple(actions), out[i].tolist(), strict=True))
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        self._check_step(h)
+        plain = self.plain
+        reached = plain._reached(h - 1)
+        part = LAST if h == self.horizon else STEP
+        for stripe, window in zip(self.table.stripes, plain.arrays.windows, strict=True):
+            if stripe.part == part and window >> (h - 1) & 1:
+                xs = self.table.sets[stripe.xs]
+                marked = reached[xs, stripe.start : stripe.start + stripe.length]
+                for i, x in np.argwhere(marked.T).tolist():
+                    yield self.table.xs[xs[x]], self.table.y_of(stripe.start + i)
+
+    def _holds(self, t: int, x: int, column: int) -> bool:
+        plain = self.plain
+        if plain._keeps_layers:
+            return bool(plain._reached(t)[x, column])
+        parts = [LAST, CHANCES] if t == self.horizon - 1 else [STEP, CHANCES]
+        found = [plain.arrays.stripe_at(part, x, column) for part in parts]
+        return any(stripe >= 0 and plain.arrays.windows[stripe] >> t & 1 for stripe in found)
+
+    def _reached(self, t: int) -> np.ndarray:
+        """Which states can occur in layer t, (X, columns)."""
+        g, shape = self.arrays.stripes, (len(self.table.xs), self.layout.columns[0])
+        with self._lock:
+            if t not in self._reach and not any(before < t for before in self._reach):
+                first = np.zeros(shape, bool)
+                for x, y, _ in self.layout.start:
+                    first[x, y] = True
+                self._reach[0] = self._add_chances(0, first)
+            while t not in self._reach:
+                before = max(before for before in self._reach if before < t)
+                there = np.zeros(shape, bool)
+                walk.reach(g, kernels.STEP, before, self._reach[before], there)
+                if not self._keeps_layers:
+                    self._reach.clear()
+                self._reach[before + 1] = self._add_chances(before + 1, there)
+            return self._reach[t]
+
+    @property
+    def _keeps_layers(self) -> bool:
+        """Whether reachable states are cached for every layer, and not for the last one asked alone."""
+        return self.n_states * self.horizon <= KEPT_CELLS
+
+    def _add_chances(self, t: int, here: np.ndarray) -> np.ndarray:
+        """Adds what the CHANCE states of layer t lead to, the highest level first."""
+        for level in range(self.arrays.stripes.settlement - 1, kernels.CHANCES - 1, -1):
+            walk.reach(self.arrays.stripes, level, t, here, here)
+        return here
+
+    def return_ranges(self) -> Iterator[tuple[str, float, float]]:
+        """Of the states that can occur; of all states of their stripes where reach is not cached."""
+        plain = self.plain
+        belief, crew, horizon = self._ranging_belief(), Crew(1), self.horizon
+        memory, pack, policy = plain._borrow(belief), plain._pack(belief), plain.policy()
+        memory.clear(self.table.over, plain.layout)
+        source = memory.settled
+        plain._sweep_layer(crew, belief, pack, -1, horizon, source, source, policy, False)
+        yield from plain._extremes(source, horizon, "after the last action")
+        for t in range(horizon - 1, -1, -1):
+            first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
+            plain._sweep_layer(crew, belief, pack, first, t, source, target, policy, False)
+            yield from plain._extremes(target, t, f"at step {t + 1}")
+            source = target
+
+    def _ranging_belief(self) -> Belief:
+        """A belief under which a sweep computes the possible returns to go of every state."""
+        p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
+        ell = np.zeros(max(len(self.weights), 1))
+        n, mean = np.zeros(len(self.features)), np.zeros(len(self.rewards))
+        return Belief(p, n, mean, ell, 1, 0.0, 0.0, 1.0, math.inf, math.nan)
+
+    def _extremes(self, layer: kernels.Layer, t: int, when: str) -> Iterator[tuple[str, float, float]]:
+        """The lowest and the highest return to go of a layer."""
+        low, high = math.inf, -math.inf
+        settled = t == self.horizon
+        reached = self._reached(t) if self._keeps_layers and not settled else None
+        for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
+            if window >> t & 1 and (stripe.part == SETTLED) == settled:
+                at = np.ix_(self.table.sets[stripe.xs], np.arange(stripe.start, stripe.start + stripe.length))
+                lows, highs = layer.low[at], layer.high[at]
+                if reached is not None:
+                    lows, highs = lows[reached[at]], highs[reached[at]]
+                low, high = min(low, float(lows.min(initial=math.inf))), max(high, float(highs.max(initial=-math.inf)))
+        if not low > high:
+            yield f"to go {when}", low, high
+
+    # -- episodes ------------------------------------------------------------------------------------
+
+    @cached_property
+    def walk(self) -> walk.Walk:
+        """What episodes need beside the stripes."""
+        table, layout = self.table, self.layout
+        return walk.Walk(
+            self.horizon,
+            cover(table, layout.stripes, (STEP, CHANCES)),
+            cover(table, layout.stripes, (LAST,)),
+            cover(table, layout.stripes, (SETTLED,)),
+            np.array([x for x, _, _ in layout.start], np.int64),
+            np.array([y for _, y, _ in layout.start], np.int64),
+            np.cumsum([p for _, _, p in layout.start]),
+            self._known_rewards,
+            self._reward_means,
+        )
+
+    def episodes(
+        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
+    ) -> tuple[int, bool]:
+        g, path = self.arrays.stripes, np.zeros((0, PATH))
+        count, due = walk.episodes(g, self.walk, world, policy, tally, rng, path, returns)
+        return int(count), bool(due)
+
+    def new_path(self) -> np.ndarray:
+        """Memory for the moves of the longest possible episode."""
+        return np.zeros(((self.horizon + 1) * (len(self.arrays.stripes.level_ptr) + 1), PATH))
+
+    def record(self, world: World, policy: Policy, tally: Tally, rng: np.ndarray) -> tuple[Episode, bool]:
+        from pkd.simulation import play_model
+
+        return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
+
+    # -- shares --------------------------------------------------------------------------------------
+
+    def share_totals(self) -> Mapping[Hashable, float]:
+        """An upper bound: a share counts for every queue of its block that is not looked at."""
+        graph, totals = self.graph, dict[int, dict[Any, float]]()
+        size = max(len(self.table.alphabet), 1)
+        for cells in graph.cells:
+            for k, row in enumerate(cells.row):
+                if row >= 0:
+                    front, back = cells.ends[k] if graph.hidden else ((), ())
+                    block = graph.landing_block[cells.landing[k]]
+                    free = graph.blocks[block].length - len(front) - len(back)
+                    share = 1 / self.n_y if math.isnan(cells.share[k]) else cells.share[k]
+                    totals.setdefault(row, {})[block, front, back] = share * size**free
+        return {self.features[row]: math.fsum(shares.values()) for row, shares in totals.items()}
+
+
+OWN = ("plain", "walk", "layout", "arrays", "_kept", "_free", "_reach", "_lock")  # not shared with `plain`
+
+
+@attrs.frozen(eq=False)
+class _Memory:
+    """Two layers and the settlement."""
+
+    layers: list[kernels.Layer]
+    settled: kernels.Layer
+
+    @classmethod
+    def allocate(cls, n_x: int, layout: Layout) -> _Memory:
+        """Memory for values alone."""
+        sizes = layout.columns[0], layout.columns[0], layout.columns[1]
+        v = [np.zeros((n_x, max(columns, 1))) for columns in sizes]
+        one, two, settled = (kernels.Layer(values, values, values) for values in v)
+        return cls([one, two], settled)
+
+    def with_ranges(self) -> _Memory:
+        """The same memory with the possible return to go."""
+        if self.settled.low is not self.settled.v:
+            return self
+        return _Memory([_add_ranges(layer) for layer in self.layers], _add_ranges(self.settled))
+
+    def clear(self, over: list[int], layout: Layout) -> None:
+        """Stopping is worth nothing more; no stripe computes its column."""
+        for which, layer in ((0, self.layers[0]), (0, self.layers[1]), (1, self.settled)):
+            if over[which] >= 0:
+                column = layout.columns[which] - 1
+                layer.v[:, column] = layer.low[:, column] = layer.high[:, column] = 0.0
+
+
+def _add_ranges(layer: kernels.Layer) -> kernels.Layer:
+    return kernels.Layer(layer.v, np.zeros_like(layer.v), np.zeros_like(layer.v))

@@ -1,0 +1,829 @@
+"""The one walk over the contract: every state, feature and move that can occur, and in which layer.
+
+Layer t = h - 1 holds the states in which the h-th action is about to be chosen, with the CHANCE
+states before it. After the last action comes the settlement, whose states are kept apart because
+`last_step` rules there. Nothing unreachable is asked of the model, and each question is asked once.
+
+A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it then
+stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with the
+values of the oldest entries that its move looks at (none in an explicit walk): everything in one cell
+moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can lead to.
+
+A worked example: x is a coin (0 or 1), y is `Queue((a,))`, the last action, and `step` returns
+`[(1.0, queue.push(b).pop(), ("coin", queue.oldest))]`. An explicit walk finds 2 x 2 nodes, (0, (0)),
+(0, (1)), (1, (0)), (1, (1)), with one cell each. With hidden queues there is one block (length 1) and
+two nodes; `oldest` looks, so each node has a cell for the entry 0 and one for the entry 1. In the cell
+of entry 0, action b leads to the landing {0, 1} x block with the back (b,).
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.queue import Look, Queue, Veil, hide, parts
+
+__all__ = ["Block", "Cells", "Graph", "Side", "TooManyStatesError", "explore", "has_queue", "overrides"]
+
+DECIDE, CHANCE_STATE, STOP = 0, 1, 2  # what a node is
+STEP, LAST, CHANCES, SETTLED = range(4)  # the parts: decisions, last decisions, CHANCE states, settlement
+PROBABILITY_SLACK = 1e-9
+LOOKED = -1  # in place of a cell: the move looks at one more entry
+SHORT_CELLS, SHORT_STRIPES = 20_000, 4  # from so many cells on, queues per cell that make hiding pay
+REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
+
+Mask = tuple[int, ...]  # for each hidden entry the letters that it can be, as bits
+
+
+class TooManyStatesError(ModelError):
+    """A model has more states than the walk may hold."""
+
+
+class QueuesMatterError(Exception):
+    """Hiding queues does not pay: moves look at too many entries."""
+
+
+class Block(NamedTuple):
+    """A y, or all y that differ in the entries of one queue."""
+
+    y: Any  # with HOLE in place of the queue
+    path: tuple[Any, ...] | None  # where the queue is; None: this is one y
+    length: int
+
+    def fill(self, queue: Queue) -> Any:
+        """The y with a given queue."""
+        return self.y if self.path is None else replace_part(self.y, self.path, queue)
+
+
+@attrs.define(eq=False)
+class Side:
+    """The nodes of the layers, or those of the settlement."""
+
+    x: list[Any] = attrs.Factory(list)
+    block: list[int] = attrs.Factory(list)
+    kind: list[int] = attrs.Factory(list)
+    choices: list[Any] = attrs.Factory(list)  # the actions of a decision node, None elsewhere
+    of_block: dict[int, dict[Any, int]] = attrs.Factory(dict)  # block -> {x: node}
+
+
+@attrs.define(eq=False)
+class Cells:
+    """The moves of one part: cell -> actions -> branches, in flat arrays.
+
+    A STOP node has one action without branches, which pays `final`.
+    """
+
+    node: array[int] = attrs.Factory(lambda: array("q"))
+    prefix: list[tuple[Any, ...]] = attrs.Factory(list)  # one for each cell where queues are hidden
+    action_ptr: array[int] = attrs.Factory(lambda: array("q", [0]))  # (cells + 1,)
+    reward: array[float] = attrs.Factory(lambda: array("d"))  # (actions,) the known part
+    mean: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which UnknownReward, or -1
+    note: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which note, or -1
+    branch_ptr: array[int] = attrs.Factory(lambda: array("q", [0]))  # (actions + 1,)
+    p: array[float] = attrs.Factory(lambda: array("d"))  # (branches,)
+    row: array[int] = attrs.Factory(lambda: array("q"))  # (branches,) feature >= 0, known law < 0
+    landing: array[int] = attrs.Factory(lambda: array("q"))  # (branches,)
+    share: array[float] = attrs.Factory(lambda: array("d"))  # (branches,) nan: uniform, or known
+    ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(list)  # (front, back), hidden
+    made: dict[Any, int] = attrs.Factory(dict)  # node, or (node, prefix) -> cell or LOOKED
+
+    def branches(self, cell: int) -> range:
+        """All branches of a cell."""
+        return range(self.branch_ptr[self.action_ptr[cell]], self.branch_ptr[self.action_ptr[cell + 1]])
+
+
+@attrs.define(eq=False)
+class Graph:
+    """What `explore` found. Law rows are numbered: unknown features from 0, known laws from -1 down."""
+
+    model: PartiallyKnownMDP
+    horizon: int
+    hidden: bool
+    layers: Side = attrs.Factory(Side)
+    settled: Side = attrs.Factory(Side)
+    cells: tuple[Cells, ...] = attrs.Factory(lambda: tuple(Cells() for _ in range(4)))  # by part
+    start: list[tuple[int, tuple[Any, ...], float]] = attrs.Factory(list)  # (node, entries, p)
+    blocks: list[Block] = attrs.Factory(list)
+    features: list[Any] = attrs.Factory(list)
+    known: list[Known] = attrs.Factory(list)  # of row -1 - i
+    rewards: list[UnknownReward] = attrs.Factory(list)
+    notes: list[Any] = attrs.Factory(list)
+    sets: list[tuple[Any, ...]] = attrs.Factory(list)  # distinct sets of outcomes
+    feature_set: list[int] = attrs.Factory(list)  # of each feature
+    known_set: list[int] = attrs.Factory(list)  # of each known law
+    landings: list[list[int]] = attrs.Factory(list)  # the nodes of each landing
+    landing_block: list[int] = attrs.Factory(list)
+    members: list[dict[int, Mask]] = attrs.Factory(list)  # the nodes of each layer; layers may share one
+    ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
+    letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
+    exact: bool = True  # whether every combination of letters that the masks allow can occur
+
+    @property
+    def outcomes(self) -> list[tuple[Any, ...]]:
+        """The outcomes of each feature."""
+        return [self.sets[i] for i in self.feature_set]
+
+    def row_states(self, row: int) -> tuple[Any, ...]:
+        """The x' of a row, in its order."""
+        return self.sets[self.feature_set[row] if row >= 0 else self.known_set[-1 - row]]
+
+    def state(self, side: Side, node: int) -> tuple[Any, Any]:
+        """The (x, y) of a node of an explicit walk."""
+        return side.x[node], self.blocks[side.block[node]].y
+
+    def find(self, x: Any, y: Any) -> int | None:
+        """The node of a state in the layers of an explicit walk."""
+        block = self.block_index.get(y)
+        return None if block is None else self.layers.of_block.get(block, {}).get(x)
+
+    block_index: dict[Any, int] = attrs.Factory(dict)
+
+    def start_y(self, node: int, entries: tuple[Any, ...]) -> Any:
+        """The y of a start state."""
+        return self.blocks[self.layers.block[node]].fill(Queue(entries))
+
+    def holds(self, t: int, node: int) -> bool:
+        """Whether the node can occur in layer t."""
+        return node in self.members[t]
+
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        """The decision states (x, y) that can occur at step h, in an explicit walk."""
+        side = self.layers
+        for node in sorted(self.members[h - 1]):
+            if side.kind[node] == DECIDE:
+                yield self.state(side, node)
+
+    @property
+    def n_states(self) -> int:
+        """How many states (x, y) the layers have."""
+        return sum(_size(mask) for mask in self.union().values())
+
+    def union(self) -> dict[int, Mask]:
+        """Every node of the layers with all that its queue can hold in any of them."""
+        found: dict[int, Mask] = {}
+        for layer in {id(layer): layer for layer in self.members}.values():
+            for node, mask in layer.items():
+                before = found.get(node, mask)
+                found[node] = mask if before == mask else _join((before, mask))[0]
+        return found
+
+    @property
+    def n_y(self) -> int:
+        """|Y|: the distinct y of layers and settlement together."""
+        if not self.hidden:
+            return len(self.blocks)
+        masks: dict[int, set[Mask]] = {}
+        for side, nodes in ((self.layers, self.union()), (self.settled, self.ends)):
+            for node, mask in nodes.items():
+                masks.setdefault(side.block[node], set()).add(mask)
+        return sum(_size(_join(boxes)[0]) for boxes in masks.values())
+
+
+def explore(
+    model: PartiallyKnownMDP,
+    *,
+    hide_queues: bool = False,
+    max_states: int | None = None,
+    strict: bool = True,
+    progress: Any = None,
+) -> Graph:
+    """The graph of everything that can be reached.
+
+    hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk gives
+    up with a `TooManyStatesError`. strict: answers are checked as they are used; a model that breaks
+    the contract gets the full report of `check_model`. progress: called with the number of nodes.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> graph = explore(coin.model())
+    >>> graph.n_states, graph.features, list(graph.decision_states(2))
+    (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
+    """
+    with _no_collection():
+        if not strict:
+            return _Explorer(model, hide_queues, max_states, strict, progress).run()
+        try:
+            return _Explorer(model, hide_queues, max_states, strict, progress).run()
+        except (QueuesMatterError, TooManyStatesError):
+            raise
+        except Exception:
+            from pkd.check import check_model
+
+            check_model(model)
+            raise
+
+
+def has_queue(model: PartiallyKnownMDP) -> bool:
+    """Whether the y of a start state holds a `Queue`."""
+    start = model.start()
+    states = start if isinstance(start, Mapping) else [start]
+    return any(find_queue(state[1]) is not None for state in states if _is_pair(state))
+
+
+def overrides(model: PartiallyKnownMDP, method: str) -> bool:
+    """Whether the class of the model, or the object itself, has its own `method`."""
+    return getattr(getattr(model, method), "__func__", None) is not getattr(PartiallyKnownMDP, method)
+
+
+class _Explorer:
+    def __init__(
+        self, model: PartiallyKnownMDP, hidden: bool, max_states: int | None, strict: bool, progress: Any
+    ) -> None:
+        horizon = model.horizon
+        if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
+            raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
+        self.graph = Graph(model, int(horizon), hidden)
+        self.model, self.hidden, self.strict = model, hidden, strict
+        self.max_states = math.inf if max_states is None else max_states
+        self.progress = progress
+        self.veil = Veil()
+        self.shares = overrides(model, "share")
+        self.notes = overrides(model, "note")
+        self.set_index: dict[tuple[Any, ...], int] = {}
+        self.feature_index: dict[Any, int] = {}
+        self.known_index: dict[Any, int] = {}
+        self.reward_index: dict[Any, int] = {}
+        self.note_index: dict[Any, int] = {}
+        self.block_index = self.graph.block_index
+        self.landing_index: dict[tuple[bool, int, int], int] = {}
+        self.share_index: dict[Any, float] = {}
+        self.columns = 0  # queues that the cells stand for
+        self.n_nodes = 0
+
+    # -- layers --------------------------------------------------------------------------------------
+
+    def run(self) -> Graph:
+        graph = self.graph
+        first = self._start()
+        self._walk(first)
+        last = graph.members[-1]
+        deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
+        graph.ends = self._close(self._image(deciders, LAST), SETTLED)
+        for t in {id(layer): layer for layer in graph.members}.values():
+            self._stop(graph.layers, CHANCES, t)
+        self._stop(graph.settled, SETTLED, graph.ends)
+        return graph
+
+    def _start(self) -> dict[int, Mask]:
+        graph, start = self.graph, self.model.start()
+        layer: dict[int, Mask] = {}
+        for state, p in start.items() if isinstance(start, Mapping) else [(start, 1.0)]:
+            x, y = state
+            if self.strict and not p >= 0:
+                raise ModelError(f"start() gives {state!r} the probability {p!r}")
+            if p > 0:
+                block, entries = self._place(y)
+                node = self._node(graph.layers, x, block)
+                graph.start.append((node, entries, float(p)))
+                self._add(layer, {node: {tuple(1 << self._letter(v) for v in entries)}})
+        total = math.fsum(p for *_, p in graph.start)
+        if self.strict and abs(total - 1) > PROBABILITY_SLACK:
+            raise ModelError(f"start() sums to {total!r}, not 1")
+        return layer
+
+    def _walk(self, layer: dict[int, Mask]) -> None:
+        """Layers S_t = F(S_{t-1}). If layers only grow, F is asked of what is new alone."""
+        graph = self.graph
+        layer = fresh = self._close(layer, CHANCES)
+        graph.members, grows = [layer], False
+        for t in range(1, graph.horizon):
+            image = self._close(self._image(fresh, STEP), CHANCES)
+            before = layer
+            if grows:
+                layer = dict(before)
+                self._add(layer, {node: {mask} for node, mask in image.items()})
+            else:
+                layer = image
+            grows = grows or _within(before, layer)
+            fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
+            if not fresh:
+                graph.members.extend([before] * (graph.horizon - t))
+                return
+            repeated = next((s for s in range(t - 1, -1, -1) if graph.members[s] == layer), None)
+            if repeated is not None:  # a season: from here on layers repeat with this period
+                period = t - repeated
+                for s in range(t, graph.horizon):
+                    graph.members.append(graph.members[s - period])
+                return
+            graph.members.append(layer)
+
+    def _image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
+        """Where one action leads. An END stays where it is, which keeps layers growing."""
+        kind = self.graph.layers.kind
+        reached: dict[int, set[Mask]] = {}
+        found: set[int] = set()
+        image: dict[int, Mask] = {}
+        for node, mask in nodes.items():
+            if kind[node] == DECIDE:
+                self._follow(node, mask, part, found, reached)
+            elif kind[node] == STOP:
+                image[node] = mask
+        self._land(image, found, reached)
+        return image
+
+    def _close(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
+        """The nodes with all that their CHANCE states lead to."""
+        side = self.graph.settled if part == SETTLED else self.graph.layers
+        closed, fresh = dict(nodes), nodes
+        while True:
+            reached: dict[int, set[Mask]] = {}
+            found: set[int] = set()
+            for node, mask in fresh.items():
+                if side.kind[node] == CHANCE_STATE:
+                    self._follow(node, mask, part, found, reached)
+            if not found and not reached:
+                return closed
+            image: dict[int, Mask] = {}
+            self._land(image, found, reached)
+            fresh = {}
+            for node, mask in image.items():
+                before = closed.get(node)
+                if before is None:
+                    closed[node] = fresh[node] = mask
+                elif before != mask:
+                    self._add(closed, {node: {mask}})
+                    if closed[node] != before:
+                        fresh[node] = closed[node]
+            if not fresh:
+                return closed
+
+    def _follow(
+        self, node: int, mask: Mask, part: int, found: set[int], reached: dict[int, set[Mask]]
+    ) -> None:
+        """Asks for the moves of a node. `found`: landings of single y; `reached`: boxes of queues."""
+        cells = self.graph.cells[part]
+        if not self.hidden:
+            branches = cells.branches(self._cell(node, (), part))
+            found.update(cells.landing[branches.start : branches.stop])
+            return
+        for prefix, cell in self._split(node, mask, part):
+            rest = mask[len(prefix) :]
+            for k in cells.branches(cell):
+                front, back = cells.ends[k]
+                letters = self._bits(front), self._bits(back)
+                kept = len(self._blocks(cells.landing[k])) - len(front) - len(back)
+                box = (*letters[0], *(rest if kept else ()), *letters[1])
+                if box:
+                    reached.setdefault(cells.landing[k], set()).add(box)
+                else:
+                    found.add(cells.landing[k])
+
+    def _blocks(self, landing: int) -> range:
+        return range(self.graph.blocks[self.graph.landing_block[landing]].length)
+
+    def _bits(self, entries: tuple[Any, ...]) -> Mask:
+        return tuple(1 << self._letter(entry) for entry in entries) if entries else ()
+
+    def _land(self, image: dict[int, Mask], found: set[int], reached: dict[int, set[Mask]]) -> None:
+        landings = self.graph.landings
+        for landing in found:
+            image.update(dict.fromkeys(landings[landing], ()))
+        if reached:
+            boxes: dict[int, set[Mask]] = {}
+            for landing, masks in reached.items():
+                joined, exact = _join(masks)
+                for node in landings[landing]:
+                    boxes.setdefault(node, set()).update([joined] if exact else masks)
+            self._add(image, boxes)
+
+    def _add(self, layer: dict[int, Mask], boxes: dict[int, set[Mask]]) -> None:
+        """Adds boxes of queues to what nodes can hold; notes where the union is no box."""
+        for node, masks in boxes.items():
+            if node in layer:
+                masks = {*masks, layer[node]}
+            joined, exact = _join(masks)
+            layer[node] = joined
+            self.graph.exact &= exact
+
+    # -- cells ---------------------------------------------------------------------------------------
+
+    def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """The cells of a node: as many oldest entries as its move looks at get their values."""
+        letters = list(self.graph.letters)
+        todo: list[tuple[Any, ...]] = [()]
+        for prefix in todo:  # grows
+            cell = self._cell(node, prefix, part)
+            if cell != LOOKED:
+                yield prefix, cell
+                continue
+            if len(prefix) >= len(mask):
+                raise QueuesMatterError("a move reads a queue that has no such entry")
+            todo += [(*prefix, letters[i]) for i in _letters(mask[len(prefix)])]
+
+    def _cell(self, node: int, prefix: tuple[Any, ...], part: int) -> int:
+        cells = self.graph.cells[part]
+        key = (node, prefix) if prefix else node
+        found = cells.made.get(key)
+        if found is None:
+            found = cells.made[key] = self._ask(node, prefix, part, cells)
+        return found
+
+    def _ask(self, node: int, prefix: tuple[Any, ...], part: int, cells: Cells) -> int:
+        """Asks the model for the moves of a cell and writes them down."""
+        graph = self.graph
+        side = graph.settled if part == SETTLED else graph.layers
+        x, block = side.x[node], graph.blocks[side.block[node]]
+        if not self.hidden:
+            self._write(node, (), part, cells, x, block.y)
+            return len(cells.node) - 1
+        hidden = block.length - len(prefix)
+        marks = self._marks(cells)
+        self.veil.looked = False
+        try:
+            self._write(node, prefix, part, cells, x, block.fill(hide(prefix, hidden, self.veil)))
+        except Look:
+            self.veil.looked = True
+        except Exception:
+            if not self.veil.looked:
+                raise
+        if self.veil.looked:
+            self._undo(cells, marks)
+            return LOOKED
+        self.columns += max(len(graph.letters), 1) ** hidden
+        if len(cells.node) > SHORT_CELLS and self.columns < SHORT_STRIPES * len(cells.node):
+            raise QueuesMatterError("moves look at nearly all entries")
+        return len(cells.node) - 1
+
+    @staticmethod
+    def _marks(cells: Cells) -> tuple[int, ...]:
+        return len(cells.node), len(cells.reward), len(cells.p)
+
+    @staticmethod
+    def _undo(cells: Cells, marks: tuple[int, ...]) -> None:
+        n, a, b = marks
+        del cells.node[n:], cells.prefix[n:], cells.action_ptr[n + 1 :]
+        del cells.reward[a:], cells.mean[a:], cells.note[a:], cells.branch_ptr[a + 1 :]
+        del cells.p[b:], cells.row[b:], cells.landing[b:], cells.share[b:], cells.ends[b:]
+
+    def _write(
+        self, node: int, prefix: tuple[Any, ...], part: int, cells: Cells, x: Any, y: Any
+    ) -> None:
+        side = self.graph.settled if part in (SETTLED, LAST) else self.graph.layers
+        origin = self.graph.settled if part == SETTLED else self.graph.layers
+        model = self.model
+        if origin.kind[node] == STOP:
+            final = model.final(x, y)
+            self._write_action(cells, final, -1, -1)
+            if self.strict and not (_is_number(final) and math.isfinite(final)):
+                raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
+        else:
+            step = model.last_step if part in (LAST, SETTLED) else model.step
+            choices = origin.choices[node]
+            for action in choices if choices is not None else (None,):
+                total = self._write_branches(cells, step(x, y, action), side, prefix)
+                if self.strict and not abs(total - 1) <= PROBABILITY_SLACK:
+                    raise ModelError(f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1")
+                self._write_reward(cells, model.reward(x, y, action), x, y, action)
+        cells.action_ptr.append(len(cells.reward))
+        cells.node.append(node)
+        if self.hidden:
+            cells.prefix.append(prefix)
+
+    def _write_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> None:
+        mean = -1
+        if isinstance(reward, UnknownReward):
+            mean = _intern(self.reward_index, self.graph.rewards, reward.feature, reward)
+            first = self.graph.rewards[mean]
+            bad = (first.low, first.high) != (reward.low, reward.high) or not (
+                _is_number(first.low) and _is_number(first.high) and -math.inf < first.low <= first.high < math.inf
+            )
+            if self.strict and bad:
+                raise ModelError(f"reward feature {reward.feature!r} has the ranges {first!r} and {reward!r}")
+            reward = 0.0
+        elif self.strict and not (_is_number(reward) and math.isfinite(reward)):
+            raise ModelError(f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number")
+        note = -1
+        if self.notes:
+            said = self.model.note(x, y, action)
+            note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
+        self._write_action(cells, reward, mean, note)
+
+    def _write_action(self, cells: Cells, reward: float, mean: int, note: int) -> None:
+        cells.reward.append(reward)
+        cells.mean.append(mean)
+        cells.note.append(note)
+        cells.branch_ptr.append(len(cells.p))
+
+    def _write_branches(
+        self, cells: Cells, branches: Iterable[Any], side: Side, prefix: tuple[Any, ...]
+    ) -> float:
+        """Writes the branches of one action; returns their probability."""
+        total, count, first = 0.0, 0, len(cells.p)
+        for p, y_next, z in branches:
+            if p > 0:
+                total += p
+                row = self._row(z)
+                if self.hidden:
+                    block, front, back = self._placed(y_next, len(prefix))
+                    cells.ends.append((front, back))
+                else:
+                    found = self.block_index.get(y_next)
+                    block = self._block(y_next, Block(y_next, None, 0)) if found is None else found
+                cells.landing.append(self._landing(side, row, block))
+                cells.p.append(p)
+                cells.row.append(row)
+                cells.share.append(self._share(z, y_next, row, block, cells) if self.shares else math.nan)
+                count += 1
+            elif self.strict and not p >= 0:
+                raise ModelError(f"a branch has the probability {p!r}")
+        if count > 1 and self.strict:
+            return self._merge(cells, first)
+        return total
+
+    def _merge(self, cells: Cells, first: int) -> float:
+        """One branch for each y': two ways to the same y' must have one feature, and add up."""
+        p, seen = cells.p, dict[Any, int]()
+        total = math.fsum(p[first:])
+        for k in range(first, len(p)):
+            ends = cells.ends[k] if self.hidden else None
+            key = (self.graph.landing_block[cells.landing[k]], ends)
+            before = seen.setdefault(key, k)
+            if before != k and not self._same_law(cells.row[before], cells.row[k]):
+                raise ModelError("one y' has two features")
+        if len(seen) < len(p) - first:
+            kept: dict[tuple[int, Any], int] = {}
+            for k in range(first, len(p)):
+                ends = cells.ends[k] if self.hidden else None
+                at = kept.setdefault((cells.landing[k], ends), k)
+                if at != k:
+                    p[at] += p[k]
+            keep = list(kept.values())
+            for values in (p, cells.row, cells.landing, cells.share, cells.ends if self.hidden else None):
+                if values is not None:
+                    left = [values[k] for k in keep]
+                    del values[first:]
+                    values.extend(left)
+        return total
+
+    def _same_law(self, one: int, other: int) -> bool:
+        if one == other:
+            return True
+        known = self.graph.known
+        return one < 0 and other < 0 and dict(known[-1 - one].law) == dict(known[-1 - other].law)
+
+    def _share(self, z: Any, y: Any, row: int, block: int, cells: Cells) -> float:
+        if row < 0:
+            return math.nan
+        key = (row, block, cells.ends[-1]) if self.hidden else (row, block)
+        if key not in self.share_index:
+            share = self.model.share(z, y)
+            if self.strict and share is not None and not (_is_number(share) and 0 < share <= 1):
+                raise ModelError(f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]")
+            self.share_index[key] = math.nan if share is None else float(share)
+        return self.share_index[key]
+
+    # -- nodes, blocks, rows -------------------------------------------------------------------------
+
+    def _landing(self, side: Side, row: int, block: int) -> int:
+        graph = self.graph
+        outcomes = graph.feature_set[row] if row >= 0 else graph.known_set[-1 - row]
+        key = (side is graph.settled, outcomes, block)
+        found = self.landing_index.get(key)
+        if found is None:
+            nodes = [self._node(side, x, block) for x in graph.sets[outcomes]]
+            found = self.landing_index[key] = len(graph.landings)
+            graph.landings.append(nodes)
+            graph.landing_block.append(block)
+        return found
+
+    def _node(self, side: Side, x: Any, block: int) -> int:
+        nodes = side.of_block.setdefault(block, {})
+        node = nodes.get(x)
+        if node is not None:
+            return node
+        kind, choices = self._kind(x, self.graph.blocks[block])
+        if side is self.graph.settled and kind == DECIDE:
+            kind, choices = STOP, None
+        nodes[x] = node = len(side.x)
+        side.x.append(x)
+        side.block.append(block)
+        side.kind.append(kind)
+        side.choices.append(choices)
+        self.n_nodes += 1
+        if self.n_nodes > self.max_states:
+            raise TooManyStatesError(
+                f"more than {self.max_states} states can be reached, the next one (x={x!r}, y={self.graph.blocks[block].y!r})"
+            )
+        if self.progress is not None and self.n_nodes % REPORT_NODES == 0:
+            self.progress(self.n_nodes)
+        return node
+
+    def _kind(self, x: Any, block: Block) -> tuple[int, Any]:
+        if self.hidden and block.path is not None:
+            looked, self.veil.looked = self.veil.looked, False
+            try:
+                actions = self.model.actions(x, block.fill(hide((), block.length, self.veil)))
+            except Look:
+                self.veil.looked = True
+            except Exception:
+                if not self.veil.looked:
+                    raise
+            if self.veil.looked:
+                raise QueuesMatterError("what a state is depends on the entries of its queue")
+            self.veil.looked = looked
+        else:
+            actions = self.model.actions(x, block.y)
+        if actions is CHANCE:
+            return CHANCE_STATE, None
+        if actions is END:
+            return STOP, None
+        if isinstance(actions, Iterator) or not isinstance(actions, Iterable):
+            raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
+        if not len(actions if hasattr(actions, "__len__") else tuple(actions)):
+            raise ModelError(f"actions(x={x!r}, y={block.y!r}) is empty")
+        return DECIDE, actions
+
+    def _row(self, z: Any) -> int:
+        graph = self.graph
+        if isinstance(z, Known):
+            found = self.known_index.get(z.law)
+            if found is None:
+                total = math.fsum(p for _, p in z.law)
+                if self.strict and (abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)):
+                    raise ModelError(f"{z!r} does not sum to 1")
+                found = self.known_index[z.law] = len(graph.known)
+                graph.known.append(z)
+                graph.known_set.append(self._set(tuple(x for x, p in z.law if p > 0)))
+            return -1 - found
+        row = self.feature_index.get(z)
+        if row is None:
+            states = tuple(self.model.outcomes(z))
+            if self.strict and (not states or len(set(states)) < len(states)):
+                raise ModelError(f"outcomes({z!r}) is {states!r}: expected distinct values, at least one")
+            row = self.feature_index[z] = len(graph.features)
+            graph.features.append(z)
+            graph.feature_set.append(self._set(states))
+        return row
+
+    def _set(self, states: tuple[Any, ...]) -> int:
+        return _intern(self.set_index, self.graph.sets, states, states)
+
+    def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
+        """The block of a given y, and the entries of its queue where queues are hidden."""
+        if self.hidden:
+            block, front, back = self._placed(y, 0)
+            return block, front + back
+        return self._block(y, Block(y, None, 0)), ()
+
+    def _placed(self, y: Any, prefix: int) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
+        """(block, front, back): the entries of its queue before and after those that stay hidden."""
+        path = find_queue(y)
+        if path is None:
+            found = self.block_index.get(y)
+            return self._block(y, Block(y, None, 0)) if found is None else found, (), ()
+        queue = get_part(y, path)
+        front, hidden, back, dropped = parts(queue)
+        if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
+            raise self.veil.look()
+        holed = replace_part(y, path, HOLE)
+        for entry in (*front, *back):
+            self._letter(entry)
+        key = (holed, len(queue))
+        found = self.block_index.get(key)
+        if found is None:
+            found = self._block(key, Block(holed, path, len(queue)))
+        return found, front, back
+
+    def _block(self, key: Any, block: Block) -> int:
+        return _intern(self.block_index, self.graph.blocks, key, block)
+
+    def _letter(self, entry: Any) -> int:
+        return self.graph.letters.setdefault(entry, len(self.graph.letters))
+
+    def _stop(self, side: Side, part: int, nodes: dict[int, Mask]) -> None:
+        """Asks what the STOP states among some nodes pay."""
+        for node, mask in nodes.items():
+            if side.kind[node] == STOP:
+                for _ in self._split(node, mask, part):
+                    pass
+
+
+class _Hole:
+    def __repr__(self) -> str:
+        return "queue"
+
+
+HOLE = _Hole()  # what a block has in place of its queue
+
+
+def find_queue(y: Any) -> tuple[Any, ...] | None:
+    """Where the outermost queue of y is; () where y is one; None without any."""
+    if isinstance(y, Queue):
+        return ()
+    level: list[tuple[tuple[Any, ...], Any]] = [((), y)]
+    while level:
+        deeper = []
+        for path, value in level:
+            if isinstance(value, tuple):
+                children: Iterable[tuple[Any, Any]] = enumerate(value)
+            elif attrs.has(type(value)):
+                children = [(a.name, getattr(value, a.name)) for a in attrs.fields(type(value))]
+            else:
+                continue
+            for step, child in children:
+                if isinstance(child, Queue):
+                    return (*path, step)
+                if isinstance(child, tuple) or attrs.has(type(child)):
+                    deeper.append(((*path, step), child))
+        level = deeper
+    return None
+
+
+def get_part(y: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        y = y[step] if isinstance(y, tuple) else getattr(y, step)
+    return y
+
+
+def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    step, *rest = path
+    if not isinstance(y, tuple):
+        return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
+    new = replace_part(y[step], tuple(rest), value)
+    if hasattr(y, "_replace"):
+        return type(y)._make((*y[:step], new, *y[step + 1 :]))
+    return (*y[:step], new, *y[step + 1 :])
+
+
+def _join(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
+    """The smallest box around some boxes, and whether it holds nothing else."""
+    left = list(dict.fromkeys(boxes))
+    merged = True
+    while merged and len(left) > 1:
+        merged = False
+        for i, j in itertools.combinations(range(len(left)), 2):
+            apart = [k for k, (a, b) in enumerate(zip(left[i], left[j], strict=True)) if a != b]
+            if len(apart) <= 1 or _inside(left[i], left[j]) or _inside(left[j], left[i]):
+                both = tuple(a | b for a, b in zip(left[i], left[j], strict=True))
+                left = [box for k, box in enumerate(left) if k not in (i, j)]
+                left = list(dict.fromkeys([*left, both]))
+                merged = True
+                break
+    if len(left) == 1:
+        return left[0], True
+    union = left[0]
+    for box in left[1:]:
+        union = tuple(a | b for a, b in zip(union, box, strict=True))
+    return union, False
+
+
+def _inside(one: Mask, other: Mask) -> bool:
+    return all(a | b == b for a, b in zip(one, other, strict=True))
+
+
+def _within(before: dict[int, Mask], after: dict[int, Mask]) -> bool:
+    return len(before) <= len(after) and all(
+        node in after and (mask == after[node] or _inside(mask, after[node])) for node, mask in before.items()
+    )
+
+
+def _letters(bits: int) -> Iterator[int]:
+    return (i for i in range(bits.bit_length()) if bits >> i & 1)
+
+
+def _size(mask: Mask) -> int:
+    return math.prod(bits.bit_count() for bits in mask)
+
+
+def _intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:
+    found = index.get(key)
+    if found is None:
+        found = index[key] = len(values)
+        values.append(value)
+    return found
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) or isinstance(value, Real)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switches the collector of cycles off: it would look again and again at objects that all stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,9 @@
+"""What an adapter with compiled code of its own builds on. Kernels never raise: callers validate."""
+
+from pkd.engine.bonus import count as count
+from pkd.engine.jit import jit as jit
+from pkd.engine.nodes.kernels import rollout as rollout_nodes
+from pkd.engine.random import uniform as uniform
+from pkd.engine.stripes.walk import rollout as rollout_stripes
+
+__all__ = ["count", "jit", "rollout_nodes", "rollout_stripes", "uniform"]

@@ -1,0 +1,1 @@
+"""Records of runs, files, plots and reports."""
