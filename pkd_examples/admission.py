@@ -33,8 +33,12 @@ class Admission(pkd.PartiallyKnownMDP):
     horizon: int = whole(50, at_least=1)
     servers: int = whole(10, at_least=1)
     free: float = probability(0.06)
-    payments: tuple[float, ...] = checked((1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple)
-    same_step: bool = checked(True, "True or False", lambda v: isinstance(v, bool))  # may a server taken now become free at once?
+    payments: tuple[float, ...] = checked(
+        (1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple
+    )
+    same_step: bool = checked(
+        True, "True or False", lambda v: isinstance(v, bool)
+    )  # may a server taken now become free at once?
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:
@@ -49,7 +53,11 @@ class Admission(pkd.PartiallyKnownMDP):
         taken = self._taken(y, a)
         busy = self.servers - y + (taken if self.same_step else 0)
         return [
-            (math.comb(busy, freed) * self.free**freed * (1 - self.free) ** (busy - freed), y - taken + freed) for freed in range(busy + 1)
+            (
+                math.comb(busy, freed) * self.free**freed * (1 - self.free) ** (busy - freed),
+                y - taken + freed,
+            )
+            for freed in range(busy + 1)
         ]
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> str:
@@ -72,7 +80,9 @@ class Admission(pkd.PartiallyKnownMDP):
 
 
 @options_of(Admission)
-def admission(*, weights: tuple[float, ...] | None = None, log: str | None = None, **options: Any) -> Problem:
+def admission(
+    *, weights: tuple[float, ...] | None = None, log: str | None = None, **options: Any
+) -> Problem:
     """Access control with payments drawn with the given weights (default: all alike).
 
     The other options are the fields of `Admission`. `log`: a CSV file of (z, x') = (payment, amount).
@@ -80,8 +90,14 @@ def admission(*, weights: tuple[float, ...] | None = None, log: str | None = Non
     model = Admission(**options)
     weights = (1.0,) * len(model.payments) if weights is None else tuple(weights)
     if len(weights) != len(model.payments) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise pkd.ModelError(f"admission(weights={weights!r}): expected {len(model.payments)} numbers of at least 0, not all 0")
-    law = {"payment": {x: weight / sum(weights) for x, weight in zip(model.payments, weights, strict=True)}}
+        raise pkd.ModelError(
+            f"admission(weights={weights!r}): expected {len(model.payments)} numbers of at least 0, not all 0"
+        )
+    law = {
+        "payment": {
+            x: weight / sum(weights) for x, weight in zip(model.payments, weights, strict=True)
+        }
+    }
     return Problem("admission", model, law, picture).fitted(log)
 
 
@@ -89,9 +105,18 @@ def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """Accept and reject over free servers and payments, halfway through (figure 14.2 of Sutton and Barto's policy)."""
     model = problem.model()
     h = model.horizon // 2 + 1
-    grid = [[chosen(plan, h, x, y) == "accept" for y in range(1, model.servers + 1)] for x in model.payments]
+    grid = [
+        [chosen(plan, h, x, y) == "accept" for y in range(1, model.servers + 1)]
+        for x in model.payments
+    ]
     ax.imshow(
-        grid, origin="lower", aspect="auto", cmap="Greens", vmin=0, vmax=1.5, extent=(0.5, model.servers + 0.5, -0.5, len(grid) - 0.5)
+        grid,
+        origin="lower",
+        aspect="auto",
+        cmap="Greens",
+        vmin=0,
+        vmax=1.5,
+        extent=(0.5, model.servers + 0.5, -0.5, len(grid) - 0.5),
     )
     ax.set_yticks(range(len(model.payments)), [f"{x:g}" for x in model.payments])
     ax.set(xlabel="free servers", ylabel="payment offered", title="Accept (green) or reject")

@@ -34,7 +34,9 @@ class Battery(pkd.PartiallyKnownMDP):
     capacity: int = whole(4, at_least=1)
     charge: int = whole(0, at_least=0)  # at the start
     price: int = whole(1, at_least=0)  # index of the first price
-    prices: tuple[float, ...] = checked((10.0, 30.0, 50.0, 80.0, 120.0), "at least one price", lambda v: len(v) > 0, tuple)
+    prices: tuple[float, ...] = checked(
+        (10.0, 30.0, 50.0, 80.0, 120.0), "at least one price", lambda v: len(v) > 0, tuple
+    )
     efficiency: float = probability(0.9)
     salvage: float = number(0.0)  # paid for each unit left at the end
     __attrs_post_init__ = check_options
@@ -73,13 +75,22 @@ class Battery(pkd.PartiallyKnownMDP):
 
 
 @options_of(Battery)
-def battery(*, persistence: float = 0.6, noise: float = 0.7, log: str | None = None, **options: Any) -> Problem:
+def battery(
+    *, persistence: float = 0.6, noise: float = 0.7, log: str | None = None, **options: Any
+) -> Problem:
     """A battery in a market with a price peak in the morning and a higher one in the evening; see `price_chain` for the law.
 
     The other options are the fields of `Battery`. `log`: a CSV file of (z, x') = ((hour, price index), next price index).
     """
-    if not (isinstance(persistence, int | float) and 0 <= persistence <= 1 and isinstance(noise, int | float) and noise > 0):
-        raise pkd.ModelError(f"battery(persistence={persistence!r}, noise={noise!r}): expected a number between 0 and 1, and one above 0")
+    if not (
+        isinstance(persistence, int | float)
+        and 0 <= persistence <= 1
+        and isinstance(noise, int | float)
+        and noise > 0
+    ):
+        raise pkd.ModelError(
+            f"battery(persistence={persistence!r}, noise={noise!r}): expected a number between 0 and 1, and one above 0"
+        )
     model = Battery(**options)
     if model.price >= len(model.prices) or model.charge > model.capacity:
         raise pkd.ModelError(
@@ -88,20 +99,29 @@ def battery(*, persistence: float = 0.6, noise: float = 0.7, log: str | None = N
     return Problem("battery", model, price_chain(model, persistence, noise), picture).fitted(log)
 
 
-def price_chain(model: Battery, persistence: float, noise: float) -> dict[tuple[int, int], dict[int, float]]:
+def price_chain(
+    model: Battery, persistence: float, noise: float
+) -> dict[tuple[int, int], dict[int, float]]:
     """P(x' | hour, x) proportional to exp(-(x' - m)^2 / (2 noise^2)), m = persistence * x + (1 - persistence) * usual(hour + 1)."""
     top = len(model.prices) - 1
 
     def usual(hour: int) -> float:
         time = 24 * (hour % model.hours) / model.hours
-        return top * min(1.0, 0.7 * math.exp(-((time - 8) ** 2) / 8) + math.exp(-((time - 19) ** 2) / 10))
+        return top * min(
+            1.0, 0.7 * math.exp(-((time - 8) ** 2) / 8) + math.exp(-((time - 19) ** 2) / 10)
+        )
 
     law = {}
     for hour in range(model.hours):
         for x in range(top + 1):
             middle = persistence * x + (1 - persistence) * usual(hour + 1)
-            weights = {x_next: math.exp(-((x_next - middle) ** 2) / (2 * noise**2)) for x_next in range(top + 1)}
-            law[hour, x] = {x_next: weight / sum(weights.values()) for x_next, weight in weights.items()}
+            weights = {
+                x_next: math.exp(-((x_next - middle) ** 2) / (2 * noise**2))
+                for x_next in range(top + 1)
+            }
+            law[hour, x] = {
+                x_next: weight / sum(weights.values()) for x_next, weight in weights.items()
+            }
     return law
 
 
@@ -110,13 +130,26 @@ def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     model = problem.model()
     hours, half = range(min(model.hours, model.horizon)), model.capacity // 2
     grid = [
-        [math.nan if a is None else float(MOVES[a]) for hour in hours for a in [chosen(plan, hour + 1, x, (hour, half))]]
+        [
+            math.nan if a is None else float(MOVES[a])
+            for hour in hours
+            for a in [chosen(plan, hour + 1, x, (hour, half))]
+        ]
         for x in range(len(model.prices))
     ]
     ax.imshow(grid, origin="lower", aspect="auto", cmap="RdYlGn_r", vmin=-1, vmax=1)
     for x, row in enumerate(grid):
         for hour, move in enumerate(row):
-            ax.text(hour, x, {-1.0: "sell", 0.0: "", 1.0: "buy"}.get(move, "?"), ha="center", va="center", fontsize="xx-small")
+            ax.text(
+                hour,
+                x,
+                {-1.0: "sell", 0.0: "", 1.0: "buy"}.get(move, "?"),
+                ha="center",
+                va="center",
+                fontsize="xx-small",
+            )
     ax.set_yticks(range(len(model.prices)), [f"{price:g}" for price in model.prices])
-    ax.set(xlabel="hour", ylabel="price now", title="What a half-full battery does (?: not reached)")
+    ax.set(
+        xlabel="hour", ylabel="price now", title="What a half-full battery does (?: not reached)"
+    )
     return ax

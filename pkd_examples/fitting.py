@@ -24,20 +24,26 @@ class FittedLaw:
     whose values are those of the log.
     """
 
-    def __init__(self, model: pkd.PartiallyKnownMDP, counts: dict[Hashable, Counter[Any]], smoothing: float) -> None:
+    def __init__(
+        self, model: pkd.PartiallyKnownMDP, counts: dict[Hashable, Counter[Any]], smoothing: float
+    ) -> None:
         self._model, self._counts, self._smoothing = model, counts, smoothing
 
     def __call__(self, z: Any) -> dict[Any, float]:
         seen = self._counts.get(z, Counter())
         outcomes = tuple(self._model.outcomes(z)) or tuple(seen)
         if not outcomes:
-            raise pkd.ModelError(f"the log never mentions {z!r}, and the model lists no outcomes for it; add it to the log")
+            raise pkd.ModelError(
+                f"the log never mentions {z!r}, and the model lists no outcomes for it; add it to the log"
+            )
         smoothing = self._smoothing if seen else 1.0
         total = seen.total() + smoothing * len(outcomes)
         return {x: (seen[x] + smoothing) / total for x in outcomes}
 
 
-def fit_law(model: pkd.PartiallyKnownMDP, pairs: Iterable[tuple[Any, Any]], smoothing: float = 0.0) -> FittedLaw:
+def fit_law(
+    model: pkd.PartiallyKnownMDP, pairs: Iterable[tuple[Any, Any]], smoothing: float = 0.0
+) -> FittedLaw:
     """The empirical law of a log of (z, x') pairs; `smoothing` is added to the count of every possible x'.
 
     >>> from pkd_examples.gambler import gambler
@@ -66,7 +72,9 @@ def read_log(path: str | Path) -> Iterator[tuple[Any, Any]]:
     with Path(path).open(newline="") as file:
         rows = csv.DictReader(file)
         if not {"z", "x"} <= set(rows.fieldnames or ()):
-            raise pkd.ModelError(f"{path}: expected a first line with the columns z and x, found {rows.fieldnames}")
+            raise pkd.ModelError(
+                f"{path}: expected a first line with the columns z and x, found {rows.fieldnames}"
+            )
         for row in rows:
             yield _value(row["z"]), _value(row["x"])
 

@@ -59,7 +59,9 @@ def gambler(*, win: float = 0.4, log: str | None = None, **options: Any) -> Prob
     if not isinstance(win, int | float) or not 0 <= win <= 1:
         raise pkd.ModelError(f"gambler(win={win!r}): expected a number between 0 and 1")
     model = Gambler(**options)
-    return Problem("gambler", model, {"coin": {"heads": win, "tails": 1 - win}}, picture).fitted(log)
+    return Problem("gambler", model, {"coin": {"heads": win, "tails": 1 - win}}, picture).fitted(
+        log
+    )
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
@@ -67,6 +69,13 @@ def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     model = problem.model()
     levels = range(1, model.goal)
     stakes = [chosen(plan, model.horizon // 2 + 1, None, level) for level in levels]
-    ax.bar(levels, [0 if a is None else min(a, s, model.goal - s) for s, a in zip(levels, stakes, strict=True)], width=1.0)
+    ax.bar(
+        levels,
+        [
+            0 if a is None else min(a, s, model.goal - s)
+            for s, a in zip(levels, stakes, strict=True)
+        ],
+        width=1.0,
+    )
     ax.set(xlabel="capital", ylabel="stake", title="How much to stake")
     return ax

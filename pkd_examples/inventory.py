@@ -5,8 +5,9 @@ customers come. The law of the demand depends on the day of the week and on noth
 thousands of pairs (stock and pipeline, order). Rewards are negative costs, paid when the demand is seen.
 
 >>> problem = inventory(horizon=7, lead_time=0)
->>> problem.model().step(None, (0, 3, ()), 4)  # Monday, three in stock, four ordered: seven are there when the customers come
-[(1.0, (0, 7, ()), 0)]
+>>> monday = (0, 3, pkd.Queue())  # three in stock, nothing on its way
+>>> problem.model().step(None, monday, 4)  # four are ordered: the customers find seven
+[(1.0, (0, 7, Queue(())), 0)]
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Inventory(pkd.PartiallyKnownMDP):
     max_order: int = whole(6, at_least=1)
     max_demand: int = whole(10, at_least=1)
     lead_time: int = whole(1, at_least=0)
-    backlog: int = whole(0, at_least=0)  # how many customers wait; the others are lost. 0: lost sales
+    backlog: int = whole(
+        0, at_least=0
+    )  # how many customers wait; the others are lost. 0: lost sales
     stock: int = checked(4, "a whole number", lambda v: isinstance(v, int))  # at the start
     unit: float = number(0.0)
     fixed: float = number(0.0, at_least=0)
@@ -51,7 +54,7 @@ class Inventory(pkd.PartiallyKnownMDP):
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:
-        return None, (0, self.stock, (0,) * self.lead_time)
+        return None, (0, self.stock, pkd.Queue((0,) * self.lead_time))
 
     def actions(self, x: Any, y: Any) -> Any:
         return range(self.max_order + 1) if x is None else pkd.CHANCE
@@ -59,9 +62,11 @@ class Inventory(pkd.PartiallyKnownMDP):
     def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
         day, stock, pipeline = y
         if x is None:
-            coming = (*pipeline, a)
-            return [(1.0, (day, min(stock + coming[0], self.capacity), coming[1:]), day)]
-        return [(1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), pkd.sure(None))]
+            coming = pipeline.push(a)
+            available = min(stock + coming.oldest, self.capacity)
+            return [(1.0, (day, available, coming.pop()), day)]
+        left = max(stock - x, -self.backlog)
+        return [(1.0, ((day + 1) % self.days, left, pipeline), pkd.sure(None))]
 
     def outcomes(self, z: Any) -> Iterable[int]:
         return range(self.max_demand + 1)
@@ -75,21 +80,32 @@ class Inventory(pkd.PartiallyKnownMDP):
         return float(self.salvage * max(y[1], 0))
 
     def y_label(self, y: Any) -> str:
-        return f"day {y[0] + 1}, stock {y[1]}" + (f", coming {'+'.join(map(str, y[2]))}" if y[2] else "")
+        return f"day {y[0] + 1}, stock {y[1]}" + (
+            f", coming {'+'.join(map(str, y[2]))}" if y[2] else ""
+        )
 
     def feature_label(self, z: Any) -> str:
         return f"demand on {DAYS[z]}" if self.days == len(DAYS) else f"demand on day {z + 1}"
 
 
 @options_of(Inventory, without=("days",))
-def inventory(*, demand: float | Sequence[float] = (1, 1, 2, 2, 3, 5, 4), log: str | None = None, **options: Any) -> Problem:
+def inventory(
+    *,
+    demand: float | Sequence[float] = (1, 1, 2, 2, 3, 5, 4),
+    log: str | None = None,
+    **options: Any,
+) -> Problem:
     """Inventory with Poisson demand, one mean for each day of the season; a single number: the same law every day.
 
     The other options are the fields of `Inventory`. `log`: a CSV file of (z, x') = (weekday, demand) in place of the Poisson law.
     """
     means = tuple(demand) if isinstance(demand, Sequence) else (demand,)
-    if not means or not all(isinstance(mean, int | float) and 0 <= mean < math.inf for mean in means):
-        raise pkd.ModelError(f"inventory(demand={demand!r}): expected a mean of at least 0, or one for each day of the season")
+    if not means or not all(
+        isinstance(mean, int | float) and 0 <= mean < math.inf for mean in means
+    ):
+        raise pkd.ModelError(
+            f"inventory(demand={demand!r}): expected a mean of at least 0, or one for each day of the season"
+        )
     model = Inventory(days=len(means), **options)
     law = {day: poisson(mean, model.max_demand) for day, mean in enumerate(means)}
     return Problem("inventory", model, law, picture).fitted(log)
@@ -104,11 +120,21 @@ def poisson(mean: float, largest: int) -> dict[int, float]:
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """Order against stock with nothing on its way, one line for each day of the last whole season: base-stock or (s, S) shaped."""
     model = problem.model()
-    first = max(model.horizon - model.days, 0) // model.days * model.days  # later steps reach more stock levels than the first ones
+    first = (
+        max(model.horizon - model.days, 0) // model.days * model.days
+    )  # later steps reach more stock levels than the first ones
+    nothing = pkd.Queue((0,) * model.lead_time)
     for day in range(min(model.days, model.horizon)):
         levels = range(-model.backlog, model.capacity + 1)
-        orders = [chosen(plan, first + day + 1, None, (day, level, (0,) * model.lead_time)) for level in levels]
-        ax.step(levels, [math.nan if order is None else order for order in orders], where="mid", label=model.feature_label(day))
-    ax.set(xlabel="stock in the morning, nothing on its way", ylabel="order", title="How much to order")
+        orders = [chosen(plan, first + day + 1, None, (day, level, nothing)) for level in levels]
+        ax.step(
+            levels,
+            [math.nan if order is None else order for order in orders],
+            where="mid",
+            label=model.feature_label(day),
+        )
+    ax.set(
+        xlabel="stock in the morning, nothing on its way", ylabel="order", title="How much to order"
+    )
     ax.legend(fontsize="small")
     return ax

@@ -58,7 +58,9 @@ class Kuhn(pkd.NoiseMDP):
         if not card:
             return 0.0, (w, "")
         if moves in SHOWDOWNS:
-            return (2.0 if "b" in moves else 1.0) * (1 if CARDS.index(card) > CARDS.index(w) else -1), OVER
+            return (2.0 if "b" in moves else 1.0) * (
+                1 if CARDS.index(card) > CARDS.index(w) else -1
+            ), OVER
         moves += (a or w)[0]
         if moves in FOLDS:
             return (1.0 if a is None else -1.0), OVER
@@ -69,7 +71,9 @@ class Kuhn(pkd.NoiseMDP):
 
 
 @options_of(Kuhn)
-def kuhn(*, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **options: Any) -> Problem:
+def kuhn(
+    *, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **options: Any
+) -> Problem:
     """Kuhn poker against an opponent who bluffs with a jack and calls with a queen with the given probabilities.
 
     The opponent bets a king three times as often as it bluffs (always, when it moves second), never bets a queen, calls with a king and
@@ -77,7 +81,9 @@ def kuhn(*, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **opt
     The other options are the fields of `Kuhn`. `log`: a CSV file of (z, x') = ((our card, moves), pass or bet or the opponent's card).
     """
     if not all(isinstance(p, int | float) and 0 <= p <= 1 for p in (bluff, call)):
-        raise pkd.ModelError(f"kuhn(bluff={bluff!r}, call={call!r}): expected two numbers between 0 and 1")
+        raise pkd.ModelError(
+            f"kuhn(bluff={bluff!r}, call={call!r}): expected two numbers between 0 and 1"
+        )
     model = Kuhn(**options)
 
     def bets(card: str, moves: str) -> float:
@@ -88,7 +94,9 @@ def kuhn(*, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **opt
     return Problem("kuhn", model, opponent_law(model, bets), picture).fitted(log)
 
 
-def opponent_law(model: Kuhn, bets: Callable[[str, str], float]) -> dict[tuple[str, str], dict[str, float]]:
+def opponent_law(
+    model: Kuhn, bets: Callable[[str, str], float]
+) -> dict[tuple[str, str], dict[str, float]]:
     """P_eff for an opponent who bets or calls with probability bets(card, moves so far).
 
     The weight of a hidden card is the probability that the opponent made its moves with it. Moves that cannot happen get equal weights.
@@ -115,11 +123,21 @@ def opponent_law(model: Kuhn, bets: Callable[[str, str], float]) -> dict[tuple[s
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """Pass or bet for each card and each situation in which we choose."""
     model = problem.model()
-    situations = {1: [("", "first move"), ("pb", "facing a bet")], 2: [("p", "after a pass"), ("b", "facing a bet")]}[model.seat]
+    situations = {
+        1: [("", "first move"), ("pb", "facing a bet")],
+        2: [("p", "after a pass"), ("b", "facing a bet")],
+    }[model.seat]
     for i, (moves, _) in enumerate(situations):
         for j, card in enumerate(CARDS):
             action = chosen(plan, 2 if moves == "pb" else 1, None, (card, moves))
-            ax.text(j, i, action, ha="center", va="center", bbox={"facecolor": "lightgreen" if action == "bet" else "lightgrey"})
+            ax.text(
+                j,
+                i,
+                action,
+                ha="center",
+                va="center",
+                bbox={"facecolor": "lightgreen" if action == "bet" else "lightgrey"},
+            )
     ax.set_xticks(range(3), CARDS)
     ax.set_yticks(range(2), [label for _, label in situations])
     ax.set(xlim=(-0.5, 2.5), ylim=(-0.5, 1.5), xlabel="our card", title="What to do")

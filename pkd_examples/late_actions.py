@@ -5,10 +5,10 @@ newest command that has arrived is in force. The law of the travel time is known
 is the pair (s, a) of the undelayed world, and |Z| = SA however long the queue is. Built on the core alone.
 
 >>> model = late_actions(delay={0: 0.5, 1: 0.5}).model()
->>> for probability, y, _ in model.step(3, (1, ()), 2):  # 1 is in force and 2 is sent: it arrives at once, or is on its way
+>>> for probability, y, _ in model.step(3, (1, pkd.Queue()), 2):  # 1 is in force, 2 is sent
 ...     print(probability, y)
-0.5 (2, (), 'acts')
-0.5 (1, (2,), 'acts')
+0.5 (2, Queue(()), 'acts')
+0.5 (1, Queue((2,)), 'acts')
 """
 
 from __future__ import annotations
@@ -46,11 +46,13 @@ class LateActions(pkd.PartiallyKnownMDP):
 
     @hazard.default
     def _hazard(self) -> tuple[float, ...]:
-        at_least = [sum(p for age, p in self.delay.items() if age >= j) for j in range(max(self.delay) + 1)]
+        at_least = [
+            sum(p for age, p in self.delay.items() if age >= j) for j in range(max(self.delay) + 1)
+        ]
         return tuple(self.delay.get(j, 0.0) / total for j, total in enumerate(at_least))
 
     def start(self) -> Any:
-        return self.first, (self.held, ())
+        return self.first, (self.held, pkd.Queue())
 
     def actions(self, x: Any, y: Any) -> Any:
         return pkd.CHANCE if y[-1] == ACTS else range(len(self.rewards[0]))
@@ -60,12 +62,15 @@ class LateActions(pkd.PartiallyKnownMDP):
         if y[-1] == ACTS:
             yield 1.0, (force, waiting), (x, force)
             return
-        waiting, none_newer = (*waiting, a), 1.0
-        for age in range(len(waiting)):
-            newest = len(waiting) - 1 - age
-            yield none_newer * self.hazard[age], (waiting[newest], waiting[newest + 1 :], ACTS), pkd.sure(x)
-            none_newer *= 1 - self.hazard[age]
-        yield none_newer, (force, waiting, ACTS), pkd.sure(x)
+        waiting, none_newer = waiting.push(a), 1.0
+        for age, arrives in enumerate(self.hazard[: len(waiting)]):
+            if arrives > 0:  # looks only at commands that can arrive
+                place = len(waiting) - 1 - age
+                y_next = waiting[place], waiting.pop(place + 1), ACTS
+                yield none_newer * arrives, y_next, pkd.sure(x)
+                none_newer *= 1 - arrives
+        if none_newer > 0:
+            yield none_newer, (force, waiting, ACTS), pkd.sure(x)
 
     def outcomes(self, z: Any) -> Iterable[int]:
         return range(len(self.rewards))
@@ -74,31 +79,53 @@ class LateActions(pkd.PartiallyKnownMDP):
         return self.rewards[x][y[0]] if y[-1] == ACTS else 0.0
 
     def y_label(self, y: Any) -> str:
-        return ", then ".join(self.action_label(a) for a in (y[0], *y[1])) + (" acts" if y[-1] == ACTS else "")
+        return ", then ".join(self.action_label(a) for a in (y[0], *y[1])) + (
+            " acts" if y[-1] == ACTS else ""
+        )
 
     def action_label(self, a: Any) -> str:
         return self.names[a] if self.names else str(a)
 
 
 def late_actions(
-    *, delay: int | Mapping[int, float] = 1, levels: int = 7, inflow: float = 0.3, horizon: int = 12, log: str | None = None
+    *,
+    delay: int | Mapping[int, float] = 1,
+    levels: int = 7,
+    inflow: float = 0.3,
+    horizon: int = 12,
+    log: str | None = None,
 ) -> Problem:
     """The tank of `pkd_examples.tank`, whose pump obeys late; `delay`: a whole number, or {steps: probability}.
 
     `log`: a CSV file of (z, x') = ((level, command in force), next level).
     """
     law = {delay: 1.0} if isinstance(delay, int) else delay
-    good = isinstance(law, Mapping) and law and all(isinstance(j, int) and j >= 0 and p >= 0 for j, p in law.items())
+    good = (
+        isinstance(law, Mapping)
+        and law
+        and all(isinstance(j, int) and j >= 0 and p >= 0 for j, p in law.items())
+    )
     if not good or abs(sum(law.values()) - 1) > 1e-9:
-        raise pkd.ModelError(f"late_actions(delay={delay!r}): expected a whole number from 0, or {{steps: probability}} that sums to 1")
+        raise pkd.ModelError(
+            f"late_actions(delay={delay!r}): expected a whole number from 0, or {{steps: probability}} that sums to 1"
+        )
     world = tank(levels=levels, inflow=inflow, horizon=horizon)
     law = {j: p for j, p in law.items() if p > 0}
-    model = LateActions(rewards=world.rewards, horizon=world.horizon, delay=law, first=world.start, held=1, names=world.action_names)
+    model = LateActions(
+        rewards=world.rewards,
+        horizon=world.horizon,
+        delay=law,
+        first=world.start,
+        held=1,
+        names=world.action_names,
+    )
     return Problem("late_actions", model, world.law(), picture).fitted(log)
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """What to command, by the level and by what is in force and on its way, halfway through."""
-    queues = sorted({y for _, y in plan.states(problem.model().horizon // 2 + 1)}, key=lambda y: (len(y[1]), y))
+    queues = sorted(
+        {y for _, y in plan.states(problem.model().horizon // 2 + 1)}, key=lambda y: (len(y[1]), y)
+    )
     ax.set(ylabel="in force, then on its way", title="What to command")
     return command_chart(problem.model(), plan, queues, ax)

@@ -42,7 +42,9 @@ class Maintenance(pkd.PartiallyKnownMDP):
         return [(1.0, None, pkd.sure(0) if a == "replace" else ("wear", x))]
 
     def outcomes(self, z: Any) -> range:
-        return range(z[1], min(z[1] + self.jump, self.worst) + 1) if z[0] == "wear" else range(0)  # earnings are not a next x
+        return (
+            range(z[1], min(z[1] + self.jump, self.worst) + 1) if z[0] == "wear" else range(0)
+        )  # earnings are not a next x
 
     def reward(self, x: Any, y: Any, a: Any) -> Any:
         return -self.cost if a == "replace" else pkd.UnknownReward(("earns", x), 0.0, self.best)
@@ -67,8 +69,14 @@ def maintenance(*, wearing: float = 0.4, log: str | None = None, **options: Any)
     law: dict[Any, dict[Any, float]] = {}
     for wear in range(model.worst + 1):
         now, *further = model.outcomes(("wear", wear))
-        law["wear", wear] = {now: 1 - wearing if further else 1.0, **{later: wearing / len(further) for later in further}}
-        law["earns", wear] = {model.best: 1 - wear / (model.worst + 1), 0.0: wear / (model.worst + 1)}
+        law["wear", wear] = {
+            now: 1 - wearing if further else 1.0,
+            **{later: wearing / len(further) for later in further},
+        }
+        law["earns", wear] = {
+            model.best: 1 - wear / (model.worst + 1),
+            0.0: wear / (model.worst + 1),
+        }
     return Problem("maintenance", model, law, picture).fitted(log)
 
 

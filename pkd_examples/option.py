@@ -60,12 +60,16 @@ class AmericanPut(pkd.NoiseMDP):
         return "up", "down"
 
     def land(self, s: Any, a: Any, w: Any) -> tuple[float, Any]:
-        return (self.ending(s), CLOSED) if a == "exercise" else (0.0, (s[0] + 1, s[1] + (w == "up")))
+        return (
+            (self.ending(s), CLOSED) if a == "exercise" else (0.0, (s[0] + 1, s[1] + (w == "up")))
+        )
 
     def ending(self, s: Any) -> float:
         if s == CLOSED:
             return 0.0
-        return math.exp(-self.rate * self.years * s[0] / self.horizon) * max(self.strike - self.price(s), 0.0)
+        return math.exp(-self.rate * self.years * s[0] / self.horizon) * max(
+            self.strike - self.price(s), 0.0
+        )
 
 
 @options_of(AmericanPut)
@@ -78,7 +82,9 @@ def american_put(*, drift: float | None = None, log: str | None = None, **option
     growth = math.exp((model.rate if drift is None else drift) * model.years / model.horizon)
     up = (growth - 1 / model.up) / (model.up - 1 / model.up)
     if not 0 <= up <= 1:
-        raise pkd.ModelError(f"american_put(drift={drift!r}) makes Pr(up) = {up:g}; expected a number between 0 and 1: take more steps")
+        raise pkd.ModelError(
+            f"american_put(drift={drift!r}) makes Pr(up) = {up:g}; expected a number between 0 and 1: take more steps"
+        )
     return Problem("american_put", model, {"move": {"up": up, "down": 1 - up}}, picture).fitted(log)
 
 
@@ -86,12 +92,20 @@ def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """The exercise boundary: the highest price at which the put is exercised, against time."""
     model = problem.model()
     times, boundary = [], []
-    for t in range(0, model.horizon, 2):  # odd steps visit other prices: together they would make a saw
-        prices = [model.price((t, ups)) for ups in range(t + 1) if chosen(plan, t + 1, None, (t, ups)) == "exercise"]
+    for t in range(
+        0, model.horizon, 2
+    ):  # odd steps visit other prices: together they would make a saw
+        prices = [
+            model.price((t, ups))
+            for ups in range(t + 1)
+            if chosen(plan, t + 1, None, (t, ups)) == "exercise"
+        ]
         times.append(t * model.years / model.horizon)
         boundary.append(max((price for price in prices if price < model.strike), default=math.nan))
     ax.step(times, boundary, where="post", label="exercise below this price")
     ax.axhline(model.strike, linestyle=":", label="strike")
-    ax.set(xlabel="time in years", ylabel="price of the share", title="Exercise boundary of the put")
+    ax.set(
+        xlabel="time in years", ylabel="price of the share", title="Exercise boundary of the put"
+    )
     ax.legend(fontsize="small")
     return ax

@@ -22,13 +22,27 @@ Entry = TypeVar("Entry", bound=Callable[..., Any])
 
 def whole(default: int, *, at_least: int) -> Any:
     """A field that holds a whole number."""
-    return checked(default, f"a whole number of at least {at_least}", lambda v: isinstance(v, int) and v >= at_least)
+    return checked(
+        default,
+        f"a whole number of at least {at_least}",
+        lambda v: isinstance(v, int) and v >= at_least,
+    )
 
 
 def number(default: float, *, at_least: float = -math.inf, above: float = -math.inf) -> Any:
     """A field that holds a finite number."""
-    limit = f" of at least {at_least}" if at_least > -math.inf else f" above {above}" if above > -math.inf else ""
-    return checked(default, f"a finite number{limit}", lambda v: math.isfinite(v) and v >= at_least and v > above)
+    limit = (
+        f" of at least {at_least}"
+        if at_least > -math.inf
+        else f" above {above}"
+        if above > -math.inf
+        else ""
+    )
+    return checked(
+        default,
+        f"a finite number{limit}",
+        lambda v: math.isfinite(v) and v >= at_least and v > above,
+    )
 
 
 def probability(default: float) -> Any:
@@ -36,9 +50,16 @@ def probability(default: float) -> Any:
     return checked(default, "a number between 0 and 1", lambda v: 0 <= v <= 1)
 
 
-def checked(default: Any, expected: str, holds: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> Any:
+def checked(
+    default: Any,
+    expected: str,
+    holds: Callable[[Any], bool],
+    convert: Callable[[Any], Any] | None = None,
+) -> Any:
     """A field with a rule of its own."""
-    return attrs.field(default=default, converter=convert, metadata={"expected": expected, "holds": holds})
+    return attrs.field(
+        default=default, converter=convert, metadata={"expected": expected, "holds": holds}
+    )
 
 
 def as_table(rows: Any) -> tuple[tuple[float, ...], ...]:
@@ -52,7 +73,9 @@ def check_options(model: Any) -> None:
     for field in attrs.fields(type(model)):
         value = getattr(model, field.name)
         if "expected" in field.metadata and not _holds(field.metadata["holds"], value):
-            findings.append(f"{type(model).__name__}({field.name}={value!r}): expected {field.metadata['expected']}")
+            findings.append(
+                f"{type(model).__name__}({field.name}={value!r}): expected {field.metadata['expected']}"
+            )
     if findings:
         raise pkd.ModelError(findings)
 
@@ -64,7 +87,12 @@ def options_of(model: type, *, without: tuple[str, ...] = ()) -> Callable[[Entry
         signature = inspect.signature(entry)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         fields = [f for f in attrs.fields(model) if f.init and f.name not in without]
-        listed = [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type) for f in fields]
+        listed = [
+            inspect.Parameter(
+                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type
+            )
+            for f in fields
+        ]
         entry.__signature__ = signature.replace(parameters=own + listed)  # type: ignore[attr-defined]
         return entry
 

@@ -42,7 +42,9 @@ class Problem:
             ax = pyplot.subplots(layout="constrained")[1]
         return self._picture(self, plan, ax)
 
-    def fitted(self, log: str | Path | Iterable[tuple[Any, Any]] | None, smoothing: float = 0.0) -> Problem:
+    def fitted(
+        self, log: str | Path | Iterable[tuple[Any, Any]] | None, smoothing: float = 0.0
+    ) -> Problem:
         """The same model with the law of a log: (z, x') pairs, or the path of a CSV file of them; None changes nothing."""
         if log is None:
             return self

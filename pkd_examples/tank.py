@@ -48,11 +48,23 @@ def command_chart(model: Any, plan: Any, rows: Sequence[Any], ax: Any) -> Any:
     levels, h = range(len(model.rewards)), model.horizon // 2 + 1
     commands = [[chosen(plan, h, x, y) for x in levels] for y in rows]
     ax.imshow(
-        [[np.nan if a is None else a for a in row] for row in commands], origin="lower", aspect="auto", cmap="RdBu", vmin=-0.5, vmax=2.5
+        [[np.nan if a is None else a for a in row] for row in commands],
+        origin="lower",
+        aspect="auto",
+        cmap="RdBu",
+        vmin=-0.5,
+        vmax=2.5,
     )
     for i, row in enumerate(commands):
         for x, a in enumerate(row):
-            ax.text(x, i, "?" if a is None else model.action_label(a), ha="center", va="center", fontsize="x-small")
+            ax.text(
+                x,
+                i,
+                "?" if a is None else model.action_label(a),
+                ha="center",
+                va="center",
+                fontsize="x-small",
+            )
     ax.set_yticks(range(len(rows)), [model.y_label(y) for y in rows], fontsize="x-small")
     ax.set_xlabel("level")
     return ax

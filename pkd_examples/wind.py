@@ -22,7 +22,12 @@ from pkd_examples.problem import Problem, chosen
 __all__ = ["Wind", "picture", "wind"]
 
 FOUR = {"left": (0, -1), "right": (0, 1), "up": (1, 0), "down": (-1, 0)}
-EIGHT = FOUR | {"up-left": (1, -1), "up-right": (1, 1), "down-left": (-1, -1), "down-right": (-1, 1)}
+EIGHT = FOUR | {
+    "up-left": (1, -1),
+    "up-right": (1, 1),
+    "down-left": (-1, -1),
+    "down-right": (-1, 1),
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -31,11 +36,18 @@ class Wind(pkd.NoiseMDP):
 
     horizon: int = whole(40, at_least=1)
     rows: int = whole(7, at_least=1)
-    regions: tuple[int, ...] = checked((0, 0, 0, 1, 1, 1, 2, 2, 1, 0), "the wind region of each column", lambda v: len(v) > 0, tuple)
+    regions: tuple[int, ...] = checked(
+        (0, 0, 0, 1, 1, 1, 2, 2, 1, 0),
+        "the wind region of each column",
+        lambda v: len(v) > 0,
+        tuple,
+    )
     first: tuple[int, int] = checked((3, 0), "(row, column)", lambda v: len(v) == 2, tuple)
     goal: tuple[int, int] = checked((3, 7), "(row, column)", lambda v: len(v) == 2, tuple)
     strongest: int = whole(3, at_least=0)  # the largest gust
-    diagonal: bool = checked(False, "True or False", lambda v: isinstance(v, bool))  # eight moves instead of four
+    diagonal: bool = checked(
+        False, "True or False", lambda v: isinstance(v, bool)
+    )  # eight moves instead of four
     __attrs_post_init__ = check_options
 
     def initial(self) -> Any:
@@ -60,7 +72,13 @@ class Wind(pkd.NoiseMDP):
 
 
 @options_of(Wind)
-def wind(*, strengths: Sequence[int] = (0, 1, 2), gusts: bool = True, log: str | None = None, **options: Any) -> Problem:
+def wind(
+    *,
+    strengths: Sequence[int] = (0, 1, 2),
+    gusts: bool = True,
+    log: str | None = None,
+    **options: Any,
+) -> Problem:
     """The windy grid; region i has wind of strength strengths[i], and with `gusts` one more or one less with probability 1/3 each.
 
     A calm region (strength 0) has no gusts. The other options are the fields of `Wind`. `log`: a CSV file of (z, x') = (region, gust).
@@ -68,30 +86,52 @@ def wind(*, strengths: Sequence[int] = (0, 1, 2), gusts: bool = True, log: str |
     model = Wind(**options)
     regions = range(len(strengths))
     findings = []
-    if not all(isinstance(mean, int) and 0 <= mean + (gusts and mean > 0) <= model.strongest for mean in strengths):
-        findings.append(f"wind(strengths={strengths!r}): expected whole numbers from 0, with gusts at most strongest={model.strongest}")
+    if not all(
+        isinstance(mean, int) and 0 <= mean + (gusts and mean > 0) <= model.strongest
+        for mean in strengths
+    ):
+        findings.append(
+            f"wind(strengths={strengths!r}): expected whole numbers from 0, with gusts at most strongest={model.strongest}"
+        )
     if not set(model.regions) <= set(regions):
-        findings.append(f"wind(regions={model.regions!r}): expected indices of strengths={strengths!r}")
+        findings.append(
+            f"wind(regions={model.regions!r}): expected indices of strengths={strengths!r}"
+        )
     for name, (row, column) in (("first", model.first), ("goal", model.goal)):
         if not (0 <= row < model.rows and 0 <= column < len(model.regions)):
-            findings.append(f"wind({name}={(row, column)}): expected a cell of the {model.rows} x {len(model.regions)} grid")
+            findings.append(
+                f"wind({name}={(row, column)}): expected a cell of the {model.rows} x {len(model.regions)} grid"
+            )
     if findings:
         raise pkd.ModelError(findings)
-    law = {z: dict.fromkeys((mean - 1, mean, mean + 1), 1 / 3) if gusts and mean else {mean: 1.0} for z, mean in enumerate(strengths)}
+    law = {
+        z: dict.fromkeys((mean - 1, mean, mean + 1), 1 / 3) if gusts and mean else {mean: 1.0}
+        for z, mean in enumerate(strengths)
+    }
     return Problem("wind", model, law, picture).fitted(log)
 
 
 def picture(problem: Problem, plan: Any, ax: Any) -> Any:
     """The wind map: darker columns have more wind, an arrow is the move of the optimal policy halfway through."""
     model, law = problem.model(), problem.law()
-    mean = [sum(gust * p for gust, p in (law(z) if callable(law) else law[z]).items()) for z in model.regions]
+    mean = [
+        sum(gust * p for gust, p in (law(z) if callable(law) else law[z]).items())
+        for z in model.regions
+    ]
     ax.imshow([mean] * model.rows, origin="lower", cmap="Blues", vmin=0, vmax=model.strongest + 1)
     for row in range(model.rows):
         for column in range(len(model.regions)):
             action = chosen(plan, model.horizon // 2 + 1, None, (row, column))
             if action is not None:
                 up, right = EIGHT[action]
-                ax.arrow(column - 0.3 * right, row - 0.3 * up, 0.35 * right, 0.35 * up, head_width=0.2, color="black")
+                ax.arrow(
+                    column - 0.3 * right,
+                    row - 0.3 * up,
+                    0.35 * right,
+                    0.35 * up,
+                    head_width=0.2,
+                    color="black",
+                )
     ax.text(*model.first[::-1], "S", ha="center", va="center", color="red")
     ax.text(*model.goal[::-1], "G", ha="center", va="center", color="red")
     ax.set(xlabel="column", ylabel="row", title="Where to steer; the wind blows up")

@@ -10,27 +10,37 @@ from tests.examples.worlds import shipped
 pkd_delay = pytest.importorskip("pkd_delay")
 
 SHIPPED = shipped()
-SMALL = [name for name in SHIPPED if name != "blackjack"]  # its queue makes a plan of many seconds, and nothing new
+SMALL = [
+    name for name in SHIPPED if name != "blackjack"
+]  # its queue makes a plan of many seconds, and nothing new
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_delayed_domain_is_worth_at_most_the_undelayed_one(name: str) -> None:
     problem, _ = SHIPPED[name]
     delayed = pkd_delay.KnownDelay(problem.model(), {1: 1.0}, 1)
-    assert pkd.plan(delayed, problem.law()).value <= pkd.plan(problem.model(), problem.law()).value + 1e-9
+    assert (
+        pkd.plan(delayed, problem.law()).value
+        <= pkd.plan(problem.model(), problem.law()).value + 1e-9
+    )
 
 
 def test_a_late_price_is_worth_less() -> None:
     problem, _ = SHIPPED["battery"]
     delayed = pkd_delay.KnownDelay(problem.model(), {1: 1.0}, 1)
-    assert pkd.plan(delayed, problem.law()).value < pkd.plan(problem.model(), problem.law()).value - 0.1
+    assert (
+        pkd.plan(delayed, problem.law()).value
+        < pkd.plan(problem.model(), problem.law()).value - 0.1
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_delay_of_zero_changes_nothing(name: str) -> None:
     problem, _ = SHIPPED[name]
     delayed = pkd_delay.KnownDelay(problem.model(), {0: 1.0}, 0)
-    assert pkd.plan(delayed, problem.law()).value == pytest.approx(pkd.plan(problem.model(), problem.law()).value, abs=1e-9)
+    assert pkd.plan(delayed, problem.law()).value == pytest.approx(
+        pkd.plan(problem.model(), problem.law()).value, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -41,7 +51,10 @@ def test_a_domain_is_worth_the_same_emitted_and_explored(name: str, law: dict[in
     from pkd_delay.emission import emitted
 
     problem, _ = SHIPPED[name]
-    models = pkd_delay.KnownDelay(problem.model(), law, 1), pkd_delay.UnknownDelay(problem.model(), 1, 1)
+    models = (
+        pkd_delay.KnownDelay(problem.model(), law, 1),
+        pkd_delay.UnknownDelay(problem.model(), 1, 1),
+    )
     truth = pkd_delay.DelayLaw(problem.law(), law, *models)
     for model in models:
         engines = RunEngine(model, emitted(model)), pkd.compile(model, large=False)

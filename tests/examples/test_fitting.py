@@ -16,7 +16,12 @@ LOG = [(0, 1), (0, 1), (0, 3), (1, 0)]
 
 
 def test_the_law_is_the_frequency_of_what_followed() -> None:
-    assert fit_law(MODEL, LOG)(0) == {0: 0.0, 1: pytest.approx(2 / 3), 2: 0.0, 3: pytest.approx(1 / 3)}
+    assert fit_law(MODEL, LOG)(0) == {
+        0: 0.0,
+        1: pytest.approx(2 / 3),
+        2: 0.0,
+        3: pytest.approx(1 / 3),
+    }
 
 
 def test_smoothing_adds_to_every_outcome() -> None:
@@ -28,7 +33,9 @@ def test_a_feature_that_the_log_does_not_mention_is_uniform() -> None:
 
 
 def test_negative_smoothing_is_refused() -> None:
-    with pytest.raises(pkd.ModelError, match=r"fit_law\(smoothing=-1\): expected a number of at least 0"):
+    with pytest.raises(
+        pkd.ModelError, match=r"fit_law\(smoothing=-1\): expected a number of at least 0"
+    ):
         fit_law(MODEL, LOG, smoothing=-1)
 
 
@@ -58,7 +65,10 @@ def test_values_of_a_csv_file_are_read_as_python_literals_or_words(tmp_path: Pat
 def test_a_csv_file_without_the_two_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("feature,x\n1,2\n")
-    with pytest.raises(pkd.ModelError, match=r"expected a first line with the columns z and x, found \['feature', 'x'\]"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"expected a first line with the columns z and x, found \['feature', 'x'\]",
+    ):
         list(read_log(path))
 
 

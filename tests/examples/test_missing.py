@@ -26,7 +26,9 @@ def test_the_value_is_that_of_the_age_of_what_was_seen_last(shown: float, longes
 
 def test_a_gauge_that_always_answers_is_the_undelayed_world() -> None:
     world, gauge = tank(), missing_observations(shown=1.0)
-    assert pkd.plan(gauge.model(), gauge.law()).value == pytest.approx(pkd.plan(world.model(), world.law()).value, abs=1e-12)
+    assert pkd.plan(gauge.model(), gauge.law()).value == pytest.approx(
+        pkd.plan(world.model(), world.law()).value, abs=1e-12
+    )
 
 
 def test_an_episode_teaches_every_transition_though_few_states_were_shown() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pkd
-from pkd.model import Landing
+from pkd import Landing, Queue
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -34,23 +34,31 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "inventory": (
         inventory(horizon=2, stock=2, unit=0.5, fixed=2, holding=1, shortage=4, salvage=0.1),
         [
-            (3, 4, (0, 2, (3,)), -(0.5 * 3 + 2), 0),
-            (None, None, (1, 0, (3,)), -4 * 2, KNOWN),
-            (0, 1, (1, 3, (0,)), 0.0, 1),
-            (None, None, (2, 2, (0,)), -2.0, KNOWN),
+            (3, 4, (0, 2, Queue((3,))), -(0.5 * 3 + 2), 0),
+            (None, None, (1, 0, Queue((3,))), -4 * 2, KNOWN),
+            (0, 1, (1, 3, Queue((0,))), 0.0, 1),
+            (None, None, (2, 2, Queue((0,))), -2.0, KNOWN),
         ],
         0.2,
     ),
     # Buy at 30, hold at 10, sell at 120 with a loss of a tenth.
     "battery": (
         battery(horizon=3),
-        [("buy", 0, (1, 1), -30.0, (0, 1)), ("hold", 4, (2, 1), 0.0, (1, 0)), ("sell", 2, (3, 0), 0.9 * 120, (2, 4))],
+        [
+            ("buy", 0, (1, 1), -30.0, (0, 1)),
+            ("hold", 4, (2, 1), 0.0, (1, 0)),
+            ("sell", 2, (3, 0), 0.9 * 120, (2, 4)),
+        ],
         0.0,
     ),
     # A customer who pays 4 comes and is accepted; the server stays busy, so the next one is turned away.
     "admission": (
         admission(servers=1, horizon=2),
-        [(None, 4, 1, 0.0, "payment"), ("accept", 8, 0, 4.0, "payment"), ("accept", 1, 0, 0.0, "payment")],
+        [
+            (None, 4, 1, 0.0, "payment"),
+            ("accept", 8, 0, 4.0, "payment"),
+            ("accept", 1, 0, 0.0, "payment"),
+        ],
         0.0,
     ),
     # The share falls once and the put is exercised: 40 - 36 exp(-.2/sqrt(2)), discounted by half a year at 6 percent.
@@ -117,10 +125,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "late_actions": (
         late_actions(delay=1, levels=5, horizon=2),
         [
-            (2, 2, (1, (2,), "acts"), 0.0, KNOWN),
-            (None, 2, (1, (2,)), 1.0, (2, 1)),
-            (0, 2, (2, (0,), "acts"), 0.0, KNOWN),
-            (None, 4, (2, (0,)), 1.0 - 0.1, (2, 2)),
+            (2, 2, (1, Queue((2,)), "acts"), 0.0, KNOWN),
+            (None, 2, (1, Queue((2,))), 1.0, (2, 1)),
+            (0, 2, (2, Queue((0,)), "acts"), 0.0, KNOWN),
+            (None, 4, (2, Queue((0,))), 1.0 - 0.1, (2, 2)),
         ],
         0.0,
     ),
@@ -128,10 +136,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "missing_observations": (
         missing_observations(levels=5, horizon=2),
         [
-            (1, 2, ((1,), False), 0.0, KNOWN),
-            (2, 2, ((1, 2), True), 0.0, KNOWN),
-            (None, 3, ((2,), True), 1.0, (2, 1)),
-            (None, 4, ((), False), 0.5 - 0.1, (3, 2)),
+            (1, 2, (Queue((1,)), False), 0.0, KNOWN),
+            (2, 2, (Queue((1, 2)), True), 0.0, KNOWN),
+            (None, 3, (Queue((2,)), True), 1.0, (2, 1)),
+            (None, 4, (Queue(), False), 0.5 - 0.1, (3, 2)),
         ],
         0.0,
     ),
@@ -160,7 +168,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     # The machine wears by two, earns an unknown amount, and is replaced.
     "maintenance": (
         maintenance(horizon=2),
-        [("run", 2, None, pkd.UnknownReward(("earns", 0), 0.0, 1.0), ("wear", 0)), ("replace", 0, None, -1.5, KNOWN)],
+        [
+            ("run", 2, None, pkd.UnknownReward(("earns", 0), 0.0, 1.0), ("wear", 0)),
+            ("replace", 0, None, -1.5, KNOWN),
+        ],
         0.0,
     ),
 }
@@ -178,13 +189,17 @@ def test_the_episode_unfolds_as_told(name: str) -> None:
         taken += action is not None
         branches = (model.step if taken < model.horizon else model.last_step)(x, y, action)
         (z,) = [z for p, y_there, z in branches if y_there == y_next and p > 0]
-        assert x_next in ([there for there, _ in z.law] if isinstance(z, pkd.Known) else list(model.outcomes(z)))
+        assert x_next in (
+            [there for there, _ in z.law] if isinstance(z, pkd.Known) else list(model.outcomes(z))
+        )
         assert (KNOWN if isinstance(z, pkd.Known) else z) == feature
         paid = model.reward(x, y, action)
         assert paid == (reward if isinstance(reward, pkd.UnknownReward) else pytest.approx(reward))
         learned += [] if feature is KNOWN else [(feature, x_next)]
         moves.append(pkd.Transition(x, y, action, x_next, y_next))
         x, y = x_next, y_next
-    assert model.actions(x, y) is pkd.END or (taken == model.horizon and model.actions(x, y) is not pkd.CHANCE)
+    assert model.actions(x, y) is pkd.END or (
+        taken == model.horizon and model.actions(x, y) is not pkd.CHANCE
+    )
     assert model.final(x, y) == pytest.approx(end)
     assert list(model.samples(pkd.Episode(moves))) == learned

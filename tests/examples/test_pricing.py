@@ -26,5 +26,11 @@ def test_many_short_steps_approach_the_continuous_time_formula(seats: int) -> No
     # Demand rate 6 exp(-p) over one unit of time: J = log sum_{i <= n} (6/e)^i / i!, prices p = J_n - J_{n-1} + 1 in [1, 3.5].
     formula = math.log(sum((6 / math.e) ** i / math.factorial(i) for i in range(seats + 1)))
     steps = 600
-    problem = pricing(seats=seats, horizon=steps, customers=6 / steps, scale=1.0, prices=tuple(1 + i / 40 for i in range(100)))
+    problem = pricing(
+        seats=seats,
+        horizon=steps,
+        customers=6 / steps,
+        scale=1.0,
+        prices=tuple(1 + i / 40 for i in range(100)),
+    )
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(formula, rel=2e-3)
