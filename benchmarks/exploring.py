@@ -68,7 +68,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.measure:
         small = warm_up()
-        pkd.plan(small.model(), small.law())  # imports and kernels are loaded before the clock starts
+        pkd.plan(
+            small.model(), small.law()
+        )  # imports and kernels are loaded before the clock starts
         MEASURES[args.measure](CASES[args.case]() if args.case else small)
         return
     names = [name for name in CASES if args.only in name]

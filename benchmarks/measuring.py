@@ -44,7 +44,11 @@ def add_limits(parser: argparse.ArgumentParser, limit: float = 120, memory: int 
 
 
 def run_case(
-    script: str, words: list[str], limit: float, memory: int, environment: dict[str, str] | None = None
+    script: str,
+    words: list[str],
+    limit: float,
+    memory: int,
+    environment: dict[str, str] | None = None,
 ) -> Case:
     """The numbers that `script` reports when it is called with `words`, or the reason why it does not."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
@@ -111,7 +115,9 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 @contextmanager
 def burn(processes: int) -> Iterator[None]:
     """Keeps this many processes busy beside a block."""
-    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    spinning = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)
+    ]
     try:
         threading.Event().wait(0.5 if processes else 0.0)  # they must have started
         yield

@@ -51,7 +51,9 @@ def main() -> None:
     parser.add_argument("--delay", type=int, default=8, help="default: %(default)s")
     args = parser.parse_args()
     if args.threads < 2 or args.busy < 0 or args.repeats < 1:
-        parser.error("expected --threads of at least 2, --busy of at least 0, --repeats of at least 1")
+        parser.error(
+            "expected --threads of at least 2, --busy of at least 0, --repeats of at least 1"
+        )
     delayed = pkd_delay.DelayedMDP.constant(make_world(), args.delay, branching=B)
     compiled, law = pkd.compile(delayed.known()), delayed.law()
     values = set()

@@ -1,8 +1,12 @@
-"""Numbers of the domains that are known from outside this package, for `pkd verify`: (what, expected, found, tolerance)."""
+"""Numbers of the domains that are known from outside this package, for `pkd verify`.
+
+A fact is (what, expected, found, tolerance).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pkd
 from pkd_examples.admission import admission
@@ -62,5 +66,5 @@ def facts() -> Iterator[tuple[str, float, float, float]]:
     )
 
 
-def _optimum(problem: Problem) -> float:
+def _optimum(problem: Problem[Any]) -> float:
     return pkd.plan(problem.model(), problem.law()).value

@@ -1,8 +1,12 @@
-"""Actions that take effect late: the queue of commands on their way is book-keeping (y), the state of the world is x.
+"""Actions that take effect late: y holds the queue of commands on their way, x is the state.
 
-The mirror image of delayed observations. The agent sees the state at once, but each command travels for a random number of steps; the
-newest command that has arrived is in force. The law of the travel time is known, so the queue moves by P_Y; z = (state, command in force)
-is the pair (s, a) of the undelayed world, and |Z| = SA however long the queue is. Built on the core alone.
+The mirror image of delayed observations. The agent sees the state at once, but each command travels
+for a random number of steps; the newest command that has arrived is in force. The law of the travel
+time is known, so the queue moves by P_Y. The feature z = (state, command in force) is the pair (s,
+a) of the undelayed world, so |Z| = SA for a queue of any length.
+
+The queue is a `pkd.Queue`, and a step reads only commands that can arrive: with a constant delay
+only the oldest one. So a long delay compiles quickly.
 
 >>> model = late_actions(delay={0: 0.5, 1: 0.5}).model()
 >>> for probability, y, _ in model.step(3, (1, pkd.Queue()), 2):  # 1 is in force, 2 is sent
@@ -14,7 +18,7 @@ is the pair (s, a) of the undelayed world, and |Z| = SA however long the queue i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -23,6 +27,9 @@ from pkd_examples.options import as_table
 from pkd_examples.problem import Problem
 from pkd_examples.tank import command_chart, tank
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["LateActions", "late_actions", "picture"]
 
 ACTS = "acts"
@@ -30,10 +37,11 @@ ACTS = "acts"
 
 @attrs.frozen(kw_only=True, eq=False)
 class LateActions(pkd.PartiallyKnownMDP):
-    """x: the state. y: (command in force, commands on their way, the oldest first), and ACTS while the world moves.
+    """x: the state. y: (command in force, queue of commands on their way), and ACTS while x moves.
 
-    A command of age j arrives with the hazard Pr(delay = j) / Pr(delay >= j); every older command is then forgotten, so those on their way
-    are always the latest ones and their ages are their places in the queue.
+    A command of age j arrives with the hazard Pr(delay = j) / Pr(delay >= j). Every older command
+    is then forgotten, so the commands on their way are the latest ones, and a place in the queue
+    gives the age.
     """
 
     rewards: tuple[tuple[float, ...], ...] = attrs.field(converter=as_table)
@@ -57,7 +65,7 @@ class LateActions(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return pkd.CHANCE if y[-1] == ACTS else range(len(self.rewards[0]))
 
-    def step(self, x: Any, y: Any, a: Any) -> Iterator[tuple[float, Any, Any]]:
+    def step(self, x: Any, y: Any, a: Any) -> Iterator[pkd.Branch]:
         force, waiting = y[:2]
         if y[-1] == ACTS:
             yield 1.0, (force, waiting), (x, force)
@@ -79,9 +87,8 @@ class LateActions(pkd.PartiallyKnownMDP):
         return self.rewards[x][y[0]] if y[-1] == ACTS else 0.0
 
     def y_label(self, y: Any) -> str:
-        return ", then ".join(self.action_label(a) for a in (y[0], *y[1])) + (
-            " acts" if y[-1] == ACTS else ""
-        )
+        commands = ", then ".join(self.action_label(a) for a in (y[0], *y[1]))
+        return f"{commands} acts" if y[-1] == ACTS else commands
 
     def action_label(self, a: Any) -> str:
         return self.names[a] if self.names else str(a)
@@ -94,10 +101,11 @@ def late_actions(
     inflow: float = 0.3,
     horizon: int = 12,
     log: str | None = None,
-) -> Problem:
-    """The tank of `pkd_examples.tank`, whose pump obeys late; `delay`: a whole number, or {steps: probability}.
+) -> Problem[LateActions]:
+    """The tank of `pkd_examples.tank` with a pump that obeys late.
 
-    `log`: a CSV file of (z, x') = ((level, command in force), next level).
+    `delay`: a whole number, or {steps: probability}. `log`: a CSV file of (z, x') = ((level,
+    command in force), next level).
     """
     law = {delay: 1.0} if isinstance(delay, int) else delay
     good = (
@@ -107,7 +115,8 @@ def late_actions(
     )
     if not good or abs(sum(law.values()) - 1) > 1e-9:
         raise pkd.ModelError(
-            f"late_actions(delay={delay!r}): expected a whole number from 0, or {{steps: probability}} that sums to 1"
+            f"late_actions(delay={delay!r}): "
+            "expected a whole number from 0, or {steps: probability} that sums to 1"
         )
     world = tank(levels=levels, inflow=inflow, horizon=horizon)
     law = {j: p for j, p in law.items() if p > 0}
@@ -115,17 +124,16 @@ def late_actions(
         rewards=world.rewards,
         horizon=world.horizon,
         delay=law,
-        first=world.start,
+        first=int(world.start),
         held=1,
         names=world.action_names,
     )
-    return Problem("late_actions", model, world.law(), picture).fitted(log)
+    return Problem("late_actions", model, world.law(), picture).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
-    """What to command, by the level and by what is in force and on its way, halfway through."""
-    queues = sorted(
-        {y for _, y in plan.states(problem.model().horizon // 2 + 1)}, key=lambda y: (len(y[1]), y)
-    )
+def picture(problem: Problem[LateActions], plan: pkd.Plan, ax: Axes) -> Axes:
+    """What to command halfway through, by the level and the commands in force and on their way."""
+    seen = {y for _, y in plan.states(problem.model().horizon // 2 + 1)}
+    queues = sorted(seen, key=lambda y: (len(y[1]), y))
     ax.set(ylabel="in force, then on its way", title="What to command")
     return command_chart(problem.model(), plan, queues, ax)

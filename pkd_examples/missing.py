@@ -1,9 +1,14 @@
 """Observations that go missing and come back at the end of the episode.
 
-At each step the state is shown with a known probability; otherwise the agent acts on what it saw last. y holds the actions taken since
-then. When a state is shown, the world is replayed from the last seen state, one queued action at a time, through CHANCE states: nothing
-is chosen in between, so it does not matter that the states in between are only told at the end. Each replayed move teaches the law of one
-pair z = (state, action), so |Z| = SA whatever the gaps. After the last action everything is shown: that is the settlement, `last_step`.
+At each step the state is shown with a known probability; otherwise the agent acts on what it saw
+last. y holds the actions taken since then. When a state is shown, the world is replayed from the
+last seen state, one queued action at a time, through CHANCE states. Nothing is choose in between,
+so it does not matter that the states in between are only told at the end. Each replayed action
+teaches the law of one pair z = (state, action), so |Z| = SA for gaps of any length. After the last
+action everything is shown: that is the settlement, `last_step`.
+
+The actions are a `pkd.Queue`: they are pushed while nothing is shown, and the replay reads only the
+oldest one.
 
 >>> model = missing_observations(shown=0.5).model()
 >>> for probability, y, _ in model.step(3, (pkd.Queue(), False), 2):
@@ -15,7 +20,7 @@ pair z = (state, action), so |Z| = SA whatever the gaps. After the last action e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -24,12 +29,15 @@ from pkd_examples.options import as_table
 from pkd_examples.problem import Problem
 from pkd_examples.tank import command_chart, tank
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["MissingObservations", "missing_observations", "picture"]
 
 
 @attrs.frozen(kw_only=True)
 class MissingObservations(pkd.PartiallyKnownMDP):
-    """x: the last state seen, or the state being replayed. y: (actions since then, is the world being replayed?).
+    """x: the last state seen, or the one replayed. y: (actions since then, replaying or not).
 
     rewards: (S, A), paid in the replay, because paid at once they would tell the state.
     """
@@ -47,7 +55,7 @@ class MissingObservations(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return pkd.CHANCE if y[1] else range(len(self.rewards[0]))
 
-    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
         taken, replaying = y
         if replaying:
             return [(1.0, (taken.pop(), len(taken) > 1), (x, taken.oldest))]
@@ -55,7 +63,7 @@ class MissingObservations(pkd.PartiallyKnownMDP):
         both = (shown, (taken.push(a), True)), (1 - shown, (taken.push(a), False))
         return [(p, y_next, pkd.sure(x)) for p, y_next in both if p > 0]
 
-    def last_step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+    def last_step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
         return self.step(x, y, a) if y[1] else [(1.0, (y[0].push(a), True), pkd.sure(x))]
 
     def outcomes(self, z: Any) -> Iterable[int]:
@@ -79,10 +87,11 @@ def missing_observations(
     inflow: float = 0.3,
     horizon: int = 12,
     log: str | None = None,
-) -> Problem:
-    """The tank of `pkd_examples.tank` behind a gauge that answers with probability `shown`, and at least after `longest` failures.
+) -> Problem[MissingObservations]:
+    """The tank of `pkd_examples.tank` behind a gauge that answers with probability `shown`.
 
-    `log`: a CSV file of (z, x') = ((level, action), next level).
+    After `longest` failures it answers for sure. `log`: a CSV file of (z, x') = ((level, action),
+    next level).
     """
     findings = []
     if not isinstance(shown, int | float) or not 0 <= shown <= 1:
@@ -99,14 +108,17 @@ def missing_observations(
         horizon=world.horizon,
         shown=shown,
         longest=longest,
-        first=world.start,
+        first=int(world.start),
         names=world.action_names,
     )
-    return Problem("missing_observations", model, world.law(), picture).fitted(log)
+    return Problem("missing_observations", model, world.law(), picture).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
-    """What to do, by the level seen last and the actions since then, halfway through; gaps of up to two steps."""
+def picture(problem: Problem[MissingObservations], plan: pkd.Plan, ax: Axes) -> Axes:
+    """What to do halfway through, by the level seen last and the actions since then.
+
+    Only gaps of up to two steps are drawn.
+    """
     seen = {y for _, y in plan.states(problem.model().horizon // 2 + 1)}
     ax.set(ylabel="actions since then", title="What to do on old news")
     return command_chart(

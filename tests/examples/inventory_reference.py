@@ -1,10 +1,13 @@
-"""The inventory by plain backward induction on arrays, written from its story and not from its model.
+"""The inventory by plain backward induction on arrays, written from its story.
 
-    W(available, pipeline') = E[-holding (available - d)^+ - shortage (d - available)^+ + V_{h+1}(left, pipeline')]
-    V_h(stock, (o, rest)) = max_a -unit a - fixed [a > 0] + W(min(stock + o, capacity), (rest, a))
+    W(available, pipeline') = E[-holding (available - d)^+ - shortage (d - available)^+
+                                + V_{h+1}(left, pipeline')]
+    V_h(stock, (o, rest)) = max_a -unit a - fixed [a > 0]
+                                  + W(min(stock + o, capacity), (rest, a))
 
-The first axis is the stock from -backlog to capacity. Each further axis is one order of the pipeline,
-the oldest first. Without a lead time o is the new order a itself, and the same code serves.
+The first axis is the stock from -backlog to capacity. Each further axis is one order of the
+pipeline, the oldest first. Without a lead time o is the new order a itself, and the same code
+serves.
 """
 
 from __future__ import annotations

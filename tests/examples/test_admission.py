@@ -1,4 +1,4 @@
-"""Admission control against the optimal averages of the access-control queue of Sutton and Barto (example 10.2)."""
+"""Admission control against the optimal averages of Sutton and Barto (example 10.2)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_with_servers_that_free_at_once_everybody_is_accepted() -> None:
 
 
 def test_servers_that_never_free_take_the_best_of_two_customers() -> None:
-    # One server, two customers: take the first if it pays more than the mean of the second (3.75), that is 4 or 8.
+    # One server, two customers: take the first if it pays more than the mean of the second (3.75),
+    # that is 4 or 8.
     problem = admission(servers=1, free=0.0, horizon=2)
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(
         (3.75 + 3.75 + 4 + 8) / 4

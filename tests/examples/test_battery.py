@@ -1,4 +1,4 @@
-"""Battery arbitrage against a linear program that knows all prices, and against a price that never moves."""
+"""Battery arbitrage against a linear program that knows all prices, and a constant price."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def test_known_prices_give_the_optimum_of_a_linear_program(efficiency: float) ->
     law = {
         (hour, x): {int(path[hour + 1]): 1.0} for hour in range(hours) for x in range(len(prices))
     }
-    # Variables: what is bought and what is sold in each hour, both in [0, 1]; the charge stays in [0, 3].
+    # Variables: what is bought and what is sold in each hour, both in [0, 1]; the charge stays in
+    # [0, 3].
     price = np.array([prices[x] for x in path[:hours]])
     charge = np.hstack([np.tri(hours), -np.tri(hours)])
     program = linprog(

@@ -14,7 +14,10 @@ RULES = [{"sab": True}, {"natural": True}, {}]
 
 
 class FastCards:
-    """Stands in for numpy's generator in the simulator, whose `choice` takes most of the time: the rules stay Gymnasium's."""
+    """Replaces numpy's generator in the simulator, whose `choice` takes most of the time.
+
+    The rules stay those of Gymnasium.
+    """
 
     def __init__(self, seed: int) -> None:
         self._uniform = iter(())
@@ -75,7 +78,8 @@ def test_the_value_is_what_the_plan_wins_in_a_million_hands(rules: dict[str, boo
 
 
 def test_hard_hands_are_played_by_the_basic_strategy() -> None:
-    # Without doubling and splitting: stand on 17 and more, on 13 to 16 against 2 to 6, on 12 against 4 to 6; hit all else.
+    # Without doubling and splitting: stand on 17 and more, on 13 to 16 against 2 to 6, on 12
+    # against 4 to 6; hit all else.
     problem = blackjack()
     plan = pkd.plan(problem.model(), problem.law())
     for total in range(4, 21):
@@ -89,7 +93,8 @@ def test_hard_hands_are_played_by_the_basic_strategy() -> None:
 
 
 def test_soft_hands_are_played_by_the_basic_strategy() -> None:
-    # An ace and 2 to 6 is hit; an ace and 8 or more stands; an ace and 7 stands against 2 to 8 and is hit against 9 and 10.
+    # An ace and 2 to 6 is hit; an ace and 8 or more stands; an ace and 7 stands against 2 to 8 and
+    # is hit against 9 and 10.
     problem = blackjack()
     plan = pkd.plan(problem.model(), problem.law())
     for second in range(2, 11):
@@ -101,7 +106,8 @@ def test_soft_hands_are_played_by_the_basic_strategy() -> None:
 
 
 def test_the_dealer_goes_bust_as_often_as_published() -> None:
-    # By the card shown, for a dealer who stands on every 17 and an endless deck, as tables of the game print them.
+    # By the card shown, for a dealer who stands on every 17 and an endless deck, as tables of the
+    # game print them.
     published = {
         2: 0.3536,
         3: 0.3739,

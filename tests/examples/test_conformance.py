@@ -1,4 +1,4 @@
-"""Every shipped model passes every check, agrees with its true MDP, and behaves as an entry point should."""
+"""Every shipped model passes every check, agrees with its true MDP, and can be drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ MODEL_CODE_LIMIT = 40
 
 
 def code_lines(thing: type) -> int:
-    """Lines of code of a class; a statement broken over several lines counts once, docstrings do not."""
+    """Lines of code of a class, without docstrings.
+
+    A statement that is broken over several lines counts once.
+    """
     source = textwrap.dedent(inspect.getsource(thing))
     docstrings = sum(
         ast.get_docstring(node) is not None

@@ -1,4 +1,7 @@
-"""Every domain can be delayed: its observations come one step late, its features stay the same, and news is worth something."""
+"""Every domain can be delayed: observations come one step late and features stay the same.
+
+News is worth something.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def _values(compiled: pkd.Compiled, truth: pkd.Law) -> tuple[float, float]:
 
 
 def test_a_large_delayed_inventory_is_not_explored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three days of orders on their way unseen are worth less than two, and two less than one, with the same features."""
+    """More days of unseen orders are worth less, with the same features."""
     from pkd_examples.inventory import inventory
 
     problem = inventory(horizon=5, demand=(1.0, 3.0), capacity=8, max_order=4, max_demand=4)

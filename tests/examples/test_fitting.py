@@ -43,13 +43,20 @@ def test_every_impossible_line_of_a_log_is_named() -> None:
     with pytest.raises(pkd.ModelError) as caught:
         fit_law(MODEL, [(0, 9), (0, 1), (1, -1)])
     assert caught.value.findings == (
-        "the log has x'=9 after z=0, which is not among outcomes(z)=(0, 1, 2, 3); correct the log or the model",
-        "the log has x'=-1 after z=1, which is not among outcomes(z)=(0, 1, 2, 3); correct the log or the model",
+        (
+            "the log has x'=9 after z=0, which is not among outcomes(z)=(0, 1, 2, 3); "
+            "correct the log or the model"
+        ),
+        (
+            "the log has x'=-1 after z=1, which is not among outcomes(z)=(0, 1, 2, 3); "
+            "correct the log or the model"
+        ),
     )
 
 
 def test_a_problem_plans_with_the_law_of_a_csv_file(tmp_path: Path) -> None:
-    # Every day brings one customer. The first one comes before the first order and is lost for 4; after that one is ordered for each.
+    # Every day brings one customer. The first one comes before the first order and is lost for 4;
+    # after that one is ordered for each.
     path = tmp_path / "demand.csv"
     path.write_text("z,x\n0,1\n1,1\n")
     problem = inventory(demand=(1, 2), max_demand=3, stock=0, horizon=6, log=str(path))
@@ -83,7 +90,7 @@ def test_the_samples_of_simulated_episodes_are_such_a_log() -> None:
     problem = inventory(demand=(1, 2), max_demand=3, horizon=10)
     model = problem.model()
     episodes = pkd.simulate(model, problem.law(), lambda h, x, y: 1, 2000, seed=0)
-    fitted = problem.fitted([pair for episode in episodes for pair in model.samples(episode)])
+    fitted = problem.fit([pair for episode in episodes for pair in model.samples(episode)])
     # 10,000 demands of each day: the frequency is within 4 standard errors of Pr(0) = exp(-mean).
     for day, p in ((0, 0.36787944), (1, 0.13533528)):
         assert fitted.law()(day)[0] == pytest.approx(p, abs=4 * (p * (1 - p) / 10_000) ** 0.5)

@@ -1,4 +1,4 @@
-"""Inventory against stockpyl: the newsvendor, the (s, S) policy, the finite horizon, and lead time as a longer newsvendor."""
+"""Inventory against stockpyl: the newsvendor, the (s, S) policy, the finite horizon, lead times."""
 
 from __future__ import annotations
 
@@ -66,13 +66,15 @@ def test_a_finite_horizon_agrees_with_stockpyl_in_every_period(
     from stockpyl.demand_source import DemandSource
     from stockpyl.finite_horizon import finite_horizon_dp
 
-    # stockpyl 1.0.2 takes the loss function of a normal demand whatever the demand is; here it gets that of the Poisson demand.
+    # stockpyl 1.0.2 takes the loss function of a normal demand whatever the demand is; here it gets
+    # that of the Poisson demand.
     monkeypatch.setattr(
         loss_functions, "normal_loss", lambda y, mean, sd: loss_functions.poisson_loss(y, mean)
     )
     reorder, up_to, cost, *_ = finite_horizon_dp(
-        num_periods=5, holding_cost=1, stockout_cost=4, terminal_holding_cost=0.5, terminal_stockout_cost=0, purchase_cost=0.3,
-        fixed_cost=5, demand_source=DemandSource(type="P", mean=6), initial_inventory_level=0, d_spread=9, s_spread=12,
+        num_periods=5, holding_cost=1, stockout_cost=4, terminal_holding_cost=0.5,
+        terminal_stockout_cost=0, purchase_cost=0.3, fixed_cost=5, initial_inventory_level=0,
+        demand_source=DemandSource(type="P", mean=6), d_spread=9, s_spread=12,
     )  # fmt: skip
     problem = inventory(demand=6, horizon=5, fixed=5, unit=0.3, salvage=-0.5, **WITH_BACKLOG)
     plan = pkd.plan(problem.model(), problem.law())
@@ -85,7 +87,8 @@ def test_a_finite_horizon_agrees_with_stockpyl_in_every_period(
 def test_a_lead_time_makes_the_newsvendor_cover_the_demand_until_arrival() -> None:
     from stockpyl.newsvendor import newsvendor_poisson
 
-    # An order placed today decides the stock at the end of tomorrow, after two days of demand: Poisson(3 + 3).
+    # An order placed today decides the stock at the end of tomorrow, after two days of demand:
+    # Poisson(3 + 3).
     _, cost = newsvendor_poisson(holding_cost=1, stockout_cost=4, demand_mean=6)
     options = {
         "lead_time": 1,

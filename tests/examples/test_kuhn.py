@@ -1,4 +1,7 @@
-"""Kuhn poker: the value of the game against an equilibrium opponent, and OpenSpiel's best response against any other."""
+"""Kuhn poker: the value of the game against an equilibrium opponent, and best responses.
+
+OpenSpiel gives the best response against any other opponent.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Late actions against closed forms of the two-state chain that stays with probability .9 and pays 1 when the action names the state."""
+"""Late actions against closed forms of a two-state chain.
+
+The chain stays with probability .9 and pays 1 when the action names the state.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def chain(delay: dict[int, float], horizon: int = 10) -> float:
 
 @pytest.mark.parametrize(("delay", "value"), list(enumerate([10, 9.1, 8.46, 8.012, 7.7048])))
 def test_a_constant_delay_costs_what_the_closed_form_says(delay: int, value: float) -> None:
-    # sum over t < 10 of (1 + .8^min(t, d))/2: the held action 0 names the first state, as a guess from the start would.
+    # sum over t < 10 of (1 + .8^min(t, d))/2: the held action 0 names the first state, as a guess
+    # from the start would.
     assert chain({delay: 1.0}) == pytest.approx(value, abs=1e-12)
 
 
@@ -28,8 +32,9 @@ def test_a_constant_delay_costs_what_the_closed_form_says(delay: int, value: flo
 def test_a_random_delay_costs_what_the_age_of_the_command_in_force_says(
     delay: dict[int, float],
 ) -> None:
-    # The chain ignores actions, so each command should name the state seen. The command in force at t is older than j steps when
-    # none of the last j + 1 has arrived, and it is worth (1 + .8^age)/2; the one held from the start has age t.
+    # The chain ignores actions, so each command should name the state seen. The command in force at
+    # t is older than j steps when none of the last j + 1 has arrived, and it is worth (1 +
+    # .8^age)/2; the one held from the start has age t.
     def older(j: int) -> float:
         return math.prod(sum(p for steps, p in delay.items() if steps > i) for i in range(j + 1))
 

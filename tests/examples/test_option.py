@@ -1,4 +1,4 @@
-"""The American put against a Cox-Ross-Rubinstein tree, and against the European put where the two are equal."""
+"""The American put against a Cox-Ross-Rubinstein tree, and against the European put."""
 
 from __future__ import annotations
 

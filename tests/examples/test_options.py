@@ -32,7 +32,10 @@ BAD = [
     (
         inventory,
         {"demand": (1, -2)},
-        "inventory(demand=(1, -2)): expected a mean of at least 0, or one for each day of the season",
+        (
+            "inventory(demand=(1, -2)): "
+            "expected a mean of at least 0, or one for each day of the season"
+        ),
     ),
     (battery, {"efficiency": 1.2}, "Battery(efficiency=1.2): expected a number between 0 and 1"),
     (
@@ -43,7 +46,10 @@ BAD = [
     (
         battery,
         {"price": 5},
-        "battery(price=5, charge=0): expected an index of prices=(10.0, 30.0, 50.0, 80.0, 120.0) and at most 4",
+        (
+            "battery(price=5, charge=0): "
+            "expected an index of prices=(10.0, 30.0, 50.0, 80.0, 120.0) and at most 4"
+        ),
     ),
     (admission, {"payments": (1, 1)}, "Admission(payments=(1, 1)): expected different payments"),
     (
@@ -56,14 +62,20 @@ BAD = [
     (
         blackjack,
         {"deck": (1, 2)},
-        "blackjack(deck=(1, 2)): expected 10 numbers of at least 0, not all 0, for the cards 1 to 10",
+        (
+            "blackjack(deck=(1, 2)): "
+            "expected 10 numbers of at least 0, not all 0, for the cards 1 to 10"
+        ),
     ),
     (kuhn, {"seat": 3}, "Kuhn(seat=3): expected 1 (we move first) or 2"),
     (kuhn, {"bluff": -1}, "kuhn(bluff=-1, call=0.8): expected two numbers between 0 and 1"),
     (
         late_actions,
         {"delay": {0: 0.5}},
-        "late_actions(delay={0: 0.5}): expected a whole number from 0, or {steps: probability} that sums to 1",
+        (
+            "late_actions(delay={0: 0.5}): "
+            "expected a whole number from 0, or {steps: probability} that sums to 1"
+        ),
     ),
     (
         missing_observations,

@@ -1,6 +1,8 @@
-"""One short episode per domain, told by hand: what is chosen, what nature shows, what is paid, and which feature is learned from it.
+"""One short episode per domain, told by hand.
 
-A row is (action or None, x', y', reward, feature or KNOWN). The last number is what is paid where the episode stops.
+It says what is chosen, what nature shows, what is paid, and which feature is learned from it. A row
+is (action or None, x', y', reward, feature or KNOWN). The last number is what is paid where the
+episode stops.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ NONE_YET = (0, False, 0)  # an empty hand of Blackjack
 DOWN = math.exp(-0.2 * math.sqrt(1 / 2))  # one step of a tree with two steps in a year
 
 EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
-    # Monday: two in stock, three ordered for Tuesday, four customers. Tuesday: three arrive, one customer. Two are left.
+    # Monday: two in stock, three ordered for Tuesday, four customers. Tuesday: three arrive, one
+    # customer. Two are left.
     "inventory": (
         inventory(horizon=2, stock=2, unit=0.5, fixed=2, holding=1, shortage=4, salvage=0.1),
         [
@@ -51,7 +54,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         0.0,
     ),
-    # A customer who pays 4 comes and is accepted; the server stays busy, so the next one is turned away.
+    # A customer who pays 4 comes and is accepted; the server stays busy, so the next one is turned
+    # away.
     "admission": (
         admission(servers=1, horizon=2),
         [
@@ -61,7 +65,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         0.0,
     ),
-    # The share falls once and the put is exercised: 40 - 36 exp(-.2/sqrt(2)), discounted by half a year at 6 percent.
+    # The share falls once and the put is exercised: 40 - 36 exp(-.2/sqrt(2)), discounted by half a
+    # year at 6 percent.
     "option": (
         american_put(horizon=2),
         [
@@ -83,7 +88,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         1.0,
     ),
-    # Ten and five against a six; a hit brings five. The dealer turns a ten, draws a three, and loses to 20 with 19.
+    # Ten and five against a six; a hit brings five. The dealer turns a ten, draws a three, and
+    # loses to 20 with 19.
     "blackjack": (
         blackjack(),
         [
@@ -121,7 +127,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         0.0,
     ),
-    # "Fill" is sent at once but the pump still idles; it obeys one step later. The middle level 2 pays 1, the top 4 pays 0.
+    # "Fill" is sent at once but the pump still idles; it obeys one step later. The middle level 2
+    # pays 1, the top 4 pays 0.
     "late_actions": (
         late_actions(delay=1, levels=5, horizon=2),
         [

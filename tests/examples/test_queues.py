@@ -1,4 +1,7 @@
-"""What the domains with a queue look at: a large model compiles quickly only if they look at little."""
+"""What the domains with a queue look at.
+
+A large model compiles quickly only if it looks at few entries.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,11 @@ def ask_all(
     ],
 )
 def test_a_state_is_answered_after_a_look_at_few_entries(
-    model: pkd.PartiallyKnownMDP, x: Any, y_with: Callable[[pkd.Queue], Any], length: int, expected: int
+    model: pkd.PartiallyKnownMDP,
+    x: Any,
+    y_with: Callable[[pkd.Queue], Any],
+    length: int,
+    expected: int,
 ) -> None:
     assert looks(ask_all(model, x, y_with), length) == expected
 

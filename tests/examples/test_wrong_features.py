@@ -1,7 +1,8 @@
 """A wrong phi_Z is caught in every domain: by the table of the true MDP, and by data alone.
 
-A case is nature (a model with fine enough features, and its law) and a model whose features are too coarse for it. Where the shipped model
-has several features, the wrong one merges them; where it has a single one, nature is given a habit that the shipped model cannot express.
+A case is nature (a model with fine enough features, and its law) and a model whose features are too
+coarse for it. Where the shipped model has several features, the wrong one merges them; where it has
+a single one, nature is given a habit that the shipped model cannot express.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""The true MDP of every shipped domain, written from its story and not from its model: truth(x, y, a) -> {(x', y'): probability}.
+"""The true MDP of every shipped domain, written from its story and not from its model.
 
-Small instances, so that every state can be visited. Where a model is a `NoiseMDP`, its states between an action and its effect are
-`Landing(s, a)`, and the truth is given by the law of the noise and by where it lands.
+    truth(x, y, a) -> {(x', y'): probability}
+
+The instances are small, so that every state can be visited. Where a model is a `NoiseMDP`, its
+states between an action and its effect are `Landing(s, a)`. The truth is then given by the law of
+the noise and by where it lands.
 """
 
 from __future__ import annotations
@@ -159,7 +162,8 @@ def _kuhn_noise(s: Any, a: Any) -> dict[Any, float]:
         return {"J": 1 / 3, "Q": 1 / 3, "K": 1 / 3}
     if a is not None:
         return {None: 1.0}
-    # The second player of the instance above, as a table (card, what we did) -> probability of a bet or call.
+    # The second player of the instance above, as a table (card, what we did) -> probability of a
+    # bet or call.
     bets = {
         ("J", "p"): 0.25,
         ("Q", "p"): 0.0,
