@@ -1,8 +1,9 @@
-"""A depot of 520,520 states with CHANCE states and no queue: what does the choice of an engine cost?
+"""The depot: what does the choice of an engine cost for 520,520 states without a queue?
 
-The state is stock x trucks at home x weekday, and in the evening the demand. `pkd.compile(model)`
-chooses an engine; `pkd.compile(model, large=False)` takes the plain one at once. The first must not
-take much longer than the second, whatever it chooses. Each runs in a process of its own.
+The state is stock x trucks at home x weekday, and in the evening (CHANCE) the demand.
+`pkd.compile(model)` chooses an engine; `pkd.compile(model, large=False)` takes the plain one at
+once. The first should not take much longer than the second, whatever it chooses. Each runs in a
+process of its own.
 
     python benchmarks/depot.py [--capacity 129] [--trucks 10] [--demand 50] [--independent]
 """

@@ -1,8 +1,9 @@
 """Exploration: how long it takes from a model to its value, where the model is not a plain table.
 
-For each case, in processes of their own: seconds to compile and to plan one after the other, seconds
-of `pkd.plan(model, law)` as a whole, the value, the states, how often the model's methods are asked
-(counted in one more run, by a subclass), asks per second of compiling, and peak memory.
+For each case, in processes of their own: seconds to compile and to plan one after the other,
+seconds of `pkd.plan(model, law)` as a whole, the value, the states, how often compiling asks the
+model's methods (counted in one more run, by a subclass), asks per second of compiling, and peak
+memory.
 
     python benchmarks/exploring.py [--limit 120] [--only taxi]
 """

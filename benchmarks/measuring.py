@@ -50,7 +50,7 @@ def run_case(
     memory: int,
     environment: dict[str, str] | None = None,
 ) -> Case:
-    """The numbers that `script` reports when it is called with `words`, or the reason why it does not."""
+    """The numbers that `script` reports when called with `words`, or why it reports none."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, script, *words]
         child = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
@@ -68,7 +68,7 @@ def run_case(
 
 def _watch(child: subprocess.Popen[bytes], limit: float, memory: int) -> str:
     """Waits for the child, and ends it at a limit. Returns why it was ended, or nothing."""
-    # A limit of the address space would be simpler, but compiled code reserves far more than it uses.
+    # Not by a limit of the address space: compiled code reserves far more than it uses.
     began = time.monotonic()
     while True:
         try:

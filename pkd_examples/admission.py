@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, options_of, probability, whole
+from pkd_examples.options import check_options, field, flag, options_of, probability, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ class Admission(pkd.PartiallyKnownMDP):
     payments: tuple[float, ...] = field(
         (1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple
     )
-    same_step: bool = field(
-        True, "True or False", lambda v: isinstance(v, bool)
-    )  # may a server taken now become free at once?
+    same_step: bool = flag(True)  # may a server taken now become free at once?
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, options_of
+from pkd_examples.options import check_options, flag, options_of
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -43,15 +43,9 @@ def score(hand: Hand) -> int:
 class Blackjack(pkd.NoiseMDP):
     """s: (player's hand, dealer's hand, has the player stuck?). A win pays 1, a loss -1."""
 
-    natural: bool = field(
-        False, "True or False", lambda v: isinstance(v, bool)
-    )  # a winning natural pays 1.5
-    sab: bool = field(
-        False, "True or False", lambda v: isinstance(v, bool)
-    )  # a natural beats every other 21
-    horizon: int = attrs.field(
-        default=20, init=False
-    )  # from two aces to 21 there are 20 decisions at most
+    natural: bool = flag(False)  # a winning natural pays 1.5
+    sab: bool = flag(False)  # a natural beats every other 21
+    horizon: int = attrs.field(default=20, init=False)  # from two aces to 21: 20 decisions at most
     __attrs_post_init__ = check_options
 
     def initial(self) -> Any:
@@ -74,11 +68,9 @@ class Blackjack(pkd.NoiseMDP):
     def land(self, s: Any, a: Any, w: Any) -> tuple[float, Any]:
         player, dealer, stuck = s
         if a == "stick":
-            return 0.0, (
-                player if player == NATURAL else (score(player), False, 3),
-                dealer,
-                True,
-            )  # only the score matters now
+            # Only the score matters now, and whether it is a natural.
+            shown = player if player == NATURAL else (score(player), False, 3)
+            return 0.0, (shown, dealer, True)
         if stuck or (player[2] >= 2 and dealer[2] < 1):
             return 0.0, (player, _add(dealer, w), stuck)
         return 0.0, (_add(player, w), dealer, stuck)

@@ -46,9 +46,9 @@ class Maintenance(pkd.PartiallyKnownMDP):
         return [(1.0, None, pkd.sure(0) if a == "replace" else ("wear", x))]
 
     def outcomes(self, z: Any) -> range:
-        return (
-            range(z[1], min(z[1] + self.jump, self.worst) + 1) if z[0] == "wear" else range(0)
-        )  # earnings are not a next x
+        if z[0] == "earns":  # an amount is not a next x
+            return range(0)
+        return range(z[1], min(z[1] + self.jump, self.worst) + 1)
 
     def reward(self, x: Any, y: Any, a: Any) -> Any:
         return -self.cost if a == "replace" else pkd.UnknownReward(("earns", x), 0.0, self.best)

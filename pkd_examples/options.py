@@ -15,7 +15,16 @@ import attrs
 
 import pkd
 
-__all__ = ["as_table", "check_options", "field", "number", "options_of", "probability", "whole"]
+__all__ = [
+    "as_table",
+    "check_options",
+    "field",
+    "flag",
+    "number",
+    "options_of",
+    "probability",
+    "whole",
+]
 
 Entry = TypeVar("Entry", bound=Callable[..., object])
 Value = TypeVar("Value")
@@ -40,6 +49,11 @@ def number(default: float, *, at_least: float = -math.inf, above: float = -math.
 def probability(default: float) -> float:
     """A field that holds a number in [0, 1]."""
     return field(default, "a number between 0 and 1", lambda v: 0 <= v <= 1)
+
+
+def flag(default: bool) -> bool:
+    """A field that holds True or False."""
+    return field(default, "True or False", lambda v: isinstance(v, bool))
 
 
 def field(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, options_of, whole
+from pkd_examples.options import check_options, field, flag, options_of, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class Wind(pkd.NoiseMDP):
     first: tuple[int, int] = field((3, 0), "(row, column)", lambda v: len(v) == 2, tuple)
     goal: tuple[int, int] = field((3, 7), "(row, column)", lambda v: len(v) == 2, tuple)
     strongest: int = whole(3, at_least=0)  # the largest gust
-    diagonal: bool = field(
-        False, "True or False", lambda v: isinstance(v, bool)
-    )  # eight moves instead of four
+    diagonal: bool = flag(False)  # eight moves instead of four
     __attrs_post_init__ = check_options
 
     def initial(self) -> Any:
