@@ -71,3 +71,12 @@ def test_the_labels_of_different_states_differ(name: str) -> None:
     for h in range(1, model.horizon + 1):
         states = list(plan.states(h))
         assert len({(model.x_label(x), model.y_label(y)) for x, y in states}) == len(states)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_problem_prints_as_one_short_line(name: str) -> None:
+    problem, _ = SHIPPED[name]
+    model = problem.model()
+    text = f"<Problem {problem.name}: {type(model).__name__}, horizon {model.horizon}>"
+    assert repr(problem) == str(problem) == text
+    assert len(text) <= 80
