@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Blackjack", "blackjack", "picture", "score"]
 
-Hand = tuple[
-    int, bool, int
-]  # (sum with aces as 1, can an ace count as 11, number of cards; 3 stands for more)
+# (sum with aces as 1, can an ace count as 11, number of cards; 3 stands for more)
+Hand = tuple[int, bool, int]
 EMPTY: Hand = (0, False, 0)
 NATURAL: Hand = (11, True, 2)
 

@@ -102,9 +102,8 @@ def picture(problem: Problem[AmericanPut], plan: pkd.Plan, ax: Axes) -> Axes:
     """The exercise boundary: the highest price at which the put is exercised, against time."""
     model = problem.model()
     times, boundary = [], []
-    for t in range(
-        0, model.horizon, 2
-    ):  # odd steps visit other prices: together they would make a saw
+    # Odd steps visit other prices: drawn together they would make a saw.
+    for t in range(0, model.horizon, 2):
         prices = [
             model.price((t, ups))
             for ups in range(t + 1)
