@@ -67,7 +67,7 @@ class Depot(pkd.PartiallyKnownMDP):
         return range(self.demand + 1)
 
     def reward(self, x: Any, y: Any, a: Any) -> float:
-        return -2.0 * a if x is None else 1.0 * min(x, y[1]) - 0.05 * max(y[1] - x, 0)
+        return -2.0 * a if x is None else float(min(x, y[1]) - 0.05 * max(y[1] - x, 0))
 
 
 def depot_law(model: Depot) -> dict[int, dict[int, float]]:

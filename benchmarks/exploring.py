@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +24,6 @@ from pkd.cli.output import table
 
 COUNTED = ("actions", "step", "last_step", "reward", "outcomes", "share", "final")
 LARGE_SHOP: dict[str, Any] = {"capacity": 60, "max_order": 30, "max_demand": 60}
-TAXI_DELAYS = range(4)
 
 
 def inventory(**options: Any) -> pkd.Problem:
@@ -53,7 +53,7 @@ CASES: dict[str, Callable[[], pkd.Problem]] = {
     "inventory 60, lead time 1": lambda: inventory(lead_time=1, **LARGE_SHOP),
     "inventory 120, lead time 1": lambda: inventory(lead_time=1, **LARGE_SHOP | {"capacity": 120}),
     "inventory 60, lead time 4": lambda: inventory(lead_time=4, capacity=60),
-    **{f"taxi, delay {d}": lambda d=d: taxi(d) for d in TAXI_DELAYS},
+    **{f"taxi, delay {delay}": partial(taxi, delay) for delay in range(4)},
     "late actions, delay 6": lambda: late_actions(delay=6),
 }
 

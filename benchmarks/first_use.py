@@ -16,21 +16,18 @@ from collections.abc import Callable
 
 from measuring import Case, add_limits, report, run_case, show
 
+import pkd
 from pkd.cli.output import table
 
 
 def plan_table() -> float:
     """The plan of a table with two states."""
-    import pkd
-
     coin = _coin()
     return pkd.plan(coin.model(), coin.law()).value
 
 
 def learn_table() -> float:
     """A thousand episodes on the same table."""
-    import pkd
-
     coin = _coin()
     return float(pkd.learn(coin.model(), coin.law(), 1000, seed=0).regret[-1])
 
@@ -59,17 +56,13 @@ def demo() -> float:
     return 0.0
 
 
-def _coin():  # type: ignore[no-untyped-def]
-    import pkd
-
+def _coin() -> pkd.TabularMDP:
     transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     return pkd.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
 
 
-def _world(states: int, actions: int, horizon: int):  # type: ignore[no-untyped-def]
+def _world(states: int, actions: int, horizon: int) -> pkd.TabularMDP:
     import numpy as np
-
-    import pkd
 
     rng = np.random.default_rng(0)
     transitions = np.zeros((states, actions, states))
