@@ -88,8 +88,10 @@ def main() -> None:
     ]  # fmt: skip
     rows = []
     for name in names:
-        print(f"{name} ...", flush=True)
         rows.append(row(name, args.limit, args.memory))
+        told = zip(headers[1:], rows[-1][1:], strict=True)
+        figures = ", ".join(f"{header} {cell}" for header, cell in told if cell not in ("-", ""))
+        print(f"{name}: {figures}", flush=True)  # kept if a later case is interrupted
     print(table(headers, rows))
 
 
