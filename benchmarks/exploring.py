@@ -11,7 +11,6 @@ memory.
 from __future__ import annotations
 
 import argparse
-import copy
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -100,11 +99,11 @@ def row(name: str, limit: float, memory: int) -> list[str]:
         return run_case(__file__, ["--measure", measure, "--case", name], limit, memory)
 
     parts, whole = run("parts"), run("whole")
-    asks = run("asks") if isinstance(parts, dict) else "-"
+    asks: Case = run("asks") if isinstance(parts, dict) else {}
     speed = "-"
     if isinstance(parts, dict) and isinstance(asks, dict):
         speed = f"{asks['asks'] / parts['compile']:,.0f}"
-    remarks = {"in parts": parts, "whole": whole}
+    remarks = {"in parts": parts, "whole": whole, "asks": asks}
     return [
         name, show(parts, "compile"), show(parts, "plan"), show(whole, "whole"),
         show(whole if isinstance(whole, dict) else parts, "value", 9), show(parts, "states", 0),
@@ -134,7 +133,8 @@ def measure_whole(problem: pkd.Problem) -> None:
 
 def measure_asks(problem: pkd.Problem) -> None:
     """Counts the questions that compiling asks; in the child."""
-    model, asked = count_asks(problem.model())
+    model = problem.model()
+    asked = count_asks(model)
     pkd.compile(model)
     report(asks=sum(asked.values()))
 
@@ -142,17 +142,15 @@ def measure_asks(problem: pkd.Problem) -> None:
 MEASURES = {"parts": measure_parts, "whole": measure_whole, "asks": measure_asks}
 
 
-def count_asks(model: Any) -> tuple[Any, dict[str, int]]:
-    """A copy of the model that counts the calls of its methods, and the counts.
+def count_asks(model: pkd.PartiallyKnownMDP) -> dict[str, int]:
+    """Makes a model, and the model that it transforms, count the calls of their methods.
 
-    A call from inside another one (`last_step` that calls `step`) is not a question of the compiler
-    and is not counted.
+    A call from inside another one (`last_step` that calls `step`, an adapter that asks its base) is
+    not a question of the compiler and is not counted. Returns the counts, which grow later.
     """
     asked, inside = dict.fromkeys(COUNTED, 0), [False]
 
-    def counting(name: str) -> Callable[..., Any]:
-        method = getattr(type(model), name)
-
+    def count(method: Callable[..., Any], name: str) -> Callable[..., Any]:
         def ask(self: Any, *values: Any) -> Any:
             if inside[0]:
                 return method(self, *values)
@@ -165,12 +163,14 @@ def count_asks(model: Any) -> tuple[Any, dict[str, int]]:
 
         return ask
 
-    methods = {name: counting(name) for name in COUNTED}
-    counted = copy.copy(model)
-    # Without slots of its own the subclass has the layout of its base, so a copy can change to it.
-    subclass = type(type(model).__name__, (type(model),), {"__slots__": (), **methods})
-    object.__setattr__(counted, "__class__", subclass)
-    return counted, asked
+    for each in (model, getattr(model, "base", None)):
+        if isinstance(each, pkd.PartiallyKnownMDP):
+            own = type(each)
+            methods = {name: count(getattr(own, name), name) for name in COUNTED}
+            # Without slots of its own a subclass has the layout of its base, so it can replace it.
+            subclass = type(own.__name__, (own,), {"__slots__": (), **methods})
+            object.__setattr__(each, "__class__", subclass)
+    return asked
 
 
 def warm_up() -> pkd.Problem:
