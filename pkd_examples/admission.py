@@ -1,24 +1,28 @@
-"""Admission control: servers free themselves with a known probability (a stochastic P_Y), the priorities of arrivals are unknown.
+"""Admission control: y counts the free servers, x is the payment that the next customer offers.
 
-The access-control queue of Sutton and Barto (example 10.2). At each step the customer at the head of the queue offers a payment and is
-accepted or turned away. How many busy servers become free is random, but its law is known: it is P_Y, and only the law of the payments is
-learned. This file uses the contract in its two-method form: `known_kernel` and `feature`.
+The access-control queue of Sutton and Barto (example 10.2). At each step the customer at the head
+of the queue offers a payment and is accepted or turned away. How many busy servers become free is
+random, but its law is known: it is P_Y. Only the law of the payments is learned. This file uses the
+contract in its two-method form: `known_kernel` and `feature`.
 
 >>> model = admission(servers=2, free=0.5).model()
->>> model.known_kernel(4, 1, "accept")  # one server was free and is taken: both may become free
+>>> model.known_kernel(4, 1, "accept")  # the one free server is taken; both may become free
 [(0.25, 0), (0.5, 1), (0.25, 2)]
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, checked, options_of, probability, whole
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.options import check_options, field, flag, options_of, probability, whole
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Admission", "admission", "picture"]
 
@@ -27,14 +31,17 @@ __all__ = ["Admission", "admission", "picture"]
 class Admission(pkd.PartiallyKnownMDP):
     """x: what the customer at the head pays (None before the first one comes). y: free servers.
 
-    Pr(k become free) = C(busy, k) free^k (1 - free)^(busy - k). Accepting without a free server turns the customer away.
+    Pr(k become free) = C(busy, k) free^k (1 - free)^(busy - k). Accepting without a free server
+    turns the customer away.
     """
 
     horizon: int = whole(50, at_least=1)
     servers: int = whole(10, at_least=1)
     free: float = probability(0.06)
-    payments: tuple[float, ...] = checked((1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple)
-    same_step: bool = checked(True, "True or False", lambda v: isinstance(v, bool))  # may a server taken now become free at once?
+    payments: tuple[float, ...] = field(
+        (1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple
+    )
+    same_step: bool = flag(True)  # may a server taken now become free at once?
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:
@@ -46,10 +53,14 @@ class Admission(pkd.PartiallyKnownMDP):
     def known_kernel(self, x: Any, y: Any, a: Any) -> list[tuple[float, int]]:
         if x is None:
             return [(1.0, y)]
-        taken = self._taken(y, a)
+        taken = self._count_taken(y, a)
         busy = self.servers - y + (taken if self.same_step else 0)
         return [
-            (math.comb(busy, freed) * self.free**freed * (1 - self.free) ** (busy - freed), y - taken + freed) for freed in range(busy + 1)
+            (
+                math.comb(busy, freed) * self.free**freed * (1 - self.free) ** (busy - freed),
+                y - taken + freed,
+            )
+            for freed in range(busy + 1)
         ]
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> str:
@@ -59,9 +70,9 @@ class Admission(pkd.PartiallyKnownMDP):
         return self.payments
 
     def reward(self, x: Any, y: Any, a: Any) -> float:
-        return 0.0 if x is None else x * self._taken(y, a)
+        return 0.0 if x is None else x * self._count_taken(y, a)
 
-    def _taken(self, y: int, a: str) -> int:
+    def _count_taken(self, y: int, a: str) -> int:
         return int(a == "accept" and y > 0)
 
     def x_label(self, x: Any) -> str:
@@ -72,26 +83,48 @@ class Admission(pkd.PartiallyKnownMDP):
 
 
 @options_of(Admission)
-def admission(*, weights: tuple[float, ...] | None = None, log: str | None = None, **options: Any) -> Problem:
-    """Access control with payments drawn with the given weights (default: all alike).
+def admission(
+    *, weights: tuple[float, ...] | None = None, log: str | None = None, **options: Any
+) -> Problem[Admission]:
+    """Access control with payments drawn with the given weights (default: equal weights).
 
-    The other options are the fields of `Admission`. `log`: a CSV file of (z, x') = (payment, amount).
+    The other options are the fields of `Admission`. `log`: a CSV file of (z, x') = (payment,
+    amount).
     """
     model = Admission(**options)
     weights = (1.0,) * len(model.payments) if weights is None else tuple(weights)
     if len(weights) != len(model.payments) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise pkd.ModelError(f"admission(weights={weights!r}): expected {len(model.payments)} numbers of at least 0, not all 0")
-    law = {"payment": {x: weight / sum(weights) for x, weight in zip(model.payments, weights, strict=True)}}
-    return Problem("admission", model, law, picture).fitted(log)
+        raise pkd.ModelError(
+            f"admission(weights={weights!r}): "
+            f"expected {len(model.payments)} numbers of at least 0, not all 0"
+        )
+    law = {
+        "payment": {
+            x: weight / sum(weights) for x, weight in zip(model.payments, weights, strict=True)
+        }
+    }
+    return Problem("admission", model, law, picture).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
-    """Accept and reject over free servers and payments, halfway through (figure 14.2 of Sutton and Barto's policy)."""
+def picture(problem: Problem[Admission], plan: pkd.Plan, ax: Axes) -> Axes:
+    """Accept and reject over free servers and payments, halfway through.
+
+    This is the policy of figure 10.5 in Sutton and Barto.
+    """
     model = problem.model()
     h = model.horizon // 2 + 1
-    grid = [[chosen(plan, h, x, y) == "accept" for y in range(1, model.servers + 1)] for x in model.payments]
+    grid = [
+        [choose(plan, h, x, y) == "accept" for y in range(1, model.servers + 1)]
+        for x in model.payments
+    ]
     ax.imshow(
-        grid, origin="lower", aspect="auto", cmap="Greens", vmin=0, vmax=1.5, extent=(0.5, model.servers + 0.5, -0.5, len(grid) - 0.5)
+        grid,
+        origin="lower",
+        aspect="auto",
+        cmap="Greens",
+        vmin=0,
+        vmax=1.5,
+        extent=(0.5, model.servers + 0.5, -0.5, len(grid) - 0.5),
     )
     ax.set_yticks(range(len(model.payments)), [f"{x:g}" for x in model.payments])
     ax.set(xlabel="free servers", ylabel="payment offered", title="Accept (green) or reject")

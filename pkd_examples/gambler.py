@@ -1,8 +1,8 @@
-"""The gambler: capital is book-keeping (y), the coin is what nature shows (x).
+"""The gambler: capital is book-keeping (s), nature shows the coin.
 
-A gambler stakes part of the capital on a coin of unknown bias and stops at 0 or at the goal (Sutton and Barto, example 4.3; the theory is
-Dubins and Savage's). One feature, the coin, takes the place of every pair (capital, stake). The goal pays 1 through `ending`, so that a
-win with the last toss counts.
+A gambler stakes part of the capital on a coin of unknown bias and stops at 0 or at the goal (Sutton
+and Barto, example 4.3; theory by Dubins and Savage). One feature, the coin, replaces every pair
+(capital, stake). The goal pays 1 through `ending`, so that a win with the last toss counts.
 
 >>> gambler(goal=8).model().land(3, 2, "heads")
 (0.0, 5)
@@ -10,20 +10,23 @@ win with the last toss counts.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
 from pkd_examples.options import check_options, options_of, whole
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Gambler", "gambler", "picture"]
 
 
 @attrs.frozen(kw_only=True)
 class Gambler(pkd.NoiseMDP):
-    """s: the capital. A stake above the capital, or above what is missing to the goal, is cut to it."""
+    """s: the capital. A stake is cut to the capital and to what is missing to the goal."""
 
     goal: int = whole(20, at_least=2)
     capital: int = whole(8, at_least=0)  # at the start
@@ -51,22 +54,30 @@ class Gambler(pkd.NoiseMDP):
 
 
 @options_of(Gambler)
-def gambler(*, win: float = 0.4, log: str | None = None, **options: Any) -> Problem:
+def gambler(*, win: float = 0.4, log: str | None = None, **options: Any) -> Problem[Gambler]:
     """The gambler with a coin that shows heads with probability `win`.
 
-    The other options are the fields of `Gambler`. `log`: a CSV file of (z, x') = (coin, heads or tails) in place of `win`.
+    The other options are the fields of `Gambler`. `log`: a CSV file of (z, x') = (coin, heads or
+    tails) in place of `win`.
     """
     if not isinstance(win, int | float) or not 0 <= win <= 1:
         raise pkd.ModelError(f"gambler(win={win!r}): expected a number between 0 and 1")
     model = Gambler(**options)
-    return Problem("gambler", model, {"coin": {"heads": win, "tails": 1 - win}}, picture).fitted(log)
+    return Problem("gambler", model, {"coin": {"heads": win, "tails": 1 - win}}, picture).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+def picture(problem: Problem[Gambler], plan: pkd.Plan, ax: Axes) -> Axes:
     """Stake against capital, halfway through: the smallest of the best stakes."""
     model = problem.model()
     levels = range(1, model.goal)
-    stakes = [chosen(plan, model.horizon // 2 + 1, None, level) for level in levels]
-    ax.bar(levels, [0 if a is None else min(a, s, model.goal - s) for s, a in zip(levels, stakes, strict=True)], width=1.0)
+    stakes = [choose(plan, model.horizon // 2 + 1, None, level) for level in levels]
+    ax.bar(
+        levels,
+        [
+            0 if a is None else min(a, s, model.goal - s)
+            for s, a in zip(levels, stakes, strict=True)
+        ],
+        width=1.0,
+    )
     ax.set(xlabel="capital", ylabel="stake", title="How much to stake")
     return ax

@@ -1,25 +1,33 @@
-"""Inventory with a lead time and weekday demand: stock and pipeline are book-keeping (y), demand is what nature shows (x).
+"""Inventory with a lead time: stock and pipeline are book-keeping (y), nature shows the demand (x).
 
-The classical model of operations research. Each morning an order is placed; it arrives `lead_time` days later, before that day's
-customers come. The law of the demand depends on the day of the week and on nothing else, so z is the weekday: seven laws are learned, for
-thousands of pairs (stock and pipeline, order). Rewards are negative costs, paid when the demand is seen.
+The classical model of operations research. Each morning an order is placed. It arrives `lead_time`
+days later, before the customers of that day come. The law of the demand depends only on the day of
+the week: z = weekday. Seven laws are learned, for thousands of pairs (stock and pipeline, order).
+Rewards are negative costs, paid when the demand is seen.
+
+The pipeline is a `pkd.Queue`, and a step reads only its oldest order. So a long lead time compiles
+quickly, although there are (max_order + 1)^lead_time pipelines.
 
 >>> problem = inventory(horizon=7, lead_time=0)
->>> problem.model().step(None, (0, 3, ()), 4)  # Monday, three in stock, four ordered: seven are there when the customers come
-[(1.0, (0, 7, ()), 0)]
+>>> monday = (0, 3, pkd.Queue())  # three in stock, nothing on its way
+>>> problem.model().step(None, monday, 4)  # four are ordered: the customers find seven
+[(1.0, (0, 7, Queue(())), 0)]
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, checked, number, options_of, whole
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.options import check_options, field, number, options_of, whole
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Inventory", "inventory", "picture", "poisson"]
 
@@ -28,11 +36,13 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @attrs.frozen(kw_only=True)
 class Inventory(pkd.PartiallyKnownMDP):
-    """x: the demand just seen (None in the morning). y: (day, stock, orders on their way, the oldest first).
+    """x: the demand just seen (None in the morning). y: (day, stock, queue of orders on their way).
 
-    In the morning (decision) the order joins the pipeline and the oldest one arrives; in the evening (CHANCE) the demand is served:
+    In the morning (decision) the order joins the pipeline and the oldest one arrives. In the
+    evening (CHANCE) the demand is served:
 
-        left = available - demand,   cost = unit*order + fixed*[order > 0] + holding*max(left, 0) + shortage*max(-left, 0)
+        left = available - demand
+        cost = unit*order + fixed*[order > 0] + holding*max(left, 0) + shortage*max(-left, 0)
     """
 
     horizon: int = whole(14, at_least=1)
@@ -41,8 +51,8 @@ class Inventory(pkd.PartiallyKnownMDP):
     max_order: int = whole(6, at_least=1)
     max_demand: int = whole(10, at_least=1)
     lead_time: int = whole(1, at_least=0)
-    backlog: int = whole(0, at_least=0)  # how many customers wait; the others are lost. 0: lost sales
-    stock: int = checked(4, "a whole number", lambda v: isinstance(v, int))  # at the start
+    backlog: int = whole(0, at_least=0)  # customers who wait; the others are lost
+    stock: int = field(4, "a whole number", lambda v: isinstance(v, int))  # at the start
     unit: float = number(0.0)
     fixed: float = number(0.0, at_least=0)
     holding: float = number(1.0, at_least=0)
@@ -51,17 +61,20 @@ class Inventory(pkd.PartiallyKnownMDP):
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:
-        return None, (0, self.stock, (0,) * self.lead_time)
+        return None, (0, self.stock, pkd.Queue((0,) * self.lead_time))
 
     def actions(self, x: Any, y: Any) -> Any:
         return range(self.max_order + 1) if x is None else pkd.CHANCE
 
-    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
         day, stock, pipeline = y
         if x is None:
-            coming = (*pipeline, a)
-            return [(1.0, (day, min(stock + coming[0], self.capacity), coming[1:]), day)]
-        return [(1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), pkd.sure(None))]
+            coming = pipeline.push(a)
+            available = min(stock + coming.oldest, self.capacity)
+            return [(1.0, (day, available, coming.pop()), day)]
+        return [
+            (1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), pkd.sure(None))
+        ]
 
     def outcomes(self, z: Any) -> Iterable[int]:
         return range(self.max_demand + 1)
@@ -75,40 +88,63 @@ class Inventory(pkd.PartiallyKnownMDP):
         return float(self.salvage * max(y[1], 0))
 
     def y_label(self, y: Any) -> str:
-        return f"day {y[0] + 1}, stock {y[1]}" + (f", coming {'+'.join(map(str, y[2]))}" if y[2] else "")
+        coming = f", coming {'+'.join(map(str, y[2]))}" if y[2] else ""
+        return f"day {y[0] + 1}, stock {y[1]}{coming}"
 
     def feature_label(self, z: Any) -> str:
         return f"demand on {DAYS[z]}" if self.days == len(DAYS) else f"demand on day {z + 1}"
 
 
 @options_of(Inventory, without=("days",))
-def inventory(*, demand: float | Sequence[float] = (1, 1, 2, 2, 3, 5, 4), log: str | None = None, **options: Any) -> Problem:
-    """Inventory with Poisson demand, one mean for each day of the season; a single number: the same law every day.
+def inventory(
+    *,
+    demand: float | Sequence[float] = (1, 1, 2, 2, 3, 5, 4),
+    log: str | None = None,
+    **options: Any,
+) -> Problem[Inventory]:
+    """Inventory with Poisson demand, one mean for each day of the season.
 
-    The other options are the fields of `Inventory`. `log`: a CSV file of (z, x') = (weekday, demand) in place of the Poisson law.
+    A single number gives the same law every day. The other options are the fields of `Inventory`.
+    `log`: a CSV file of (z, x') = (weekday, demand) in place of the Poisson law.
     """
     means = tuple(demand) if isinstance(demand, Sequence) else (demand,)
-    if not means or not all(isinstance(mean, int | float) and 0 <= mean < math.inf for mean in means):
-        raise pkd.ModelError(f"inventory(demand={demand!r}): expected a mean of at least 0, or one for each day of the season")
+    good = all(isinstance(mean, int | float) and 0 <= mean < math.inf for mean in means)
+    if not means or not good:
+        raise pkd.ModelError(
+            f"inventory(demand={demand!r}): "
+            "expected a mean of at least 0, or one for each day of the season"
+        )
     model = Inventory(days=len(means), **options)
     law = {day: poisson(mean, model.max_demand) for day, mean in enumerate(means)}
-    return Problem("inventory", model, law, picture).fitted(log)
+    return Problem("inventory", model, law, picture).fit(log)
 
 
 def poisson(mean: float, largest: int) -> dict[int, float]:
-    """The Poisson law with everything from `largest` on put there: Pr(n) = exp(-mean) mean^n / n!."""
+    """The Poisson law Pr(n) = exp(-mean) mean^n / n!, with all mass above `largest` put there."""
     law = {n: math.exp(-mean) * mean**n / math.factorial(n) for n in range(largest)}
     return {**law, largest: max(0.0, 1.0 - sum(law.values()))}
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
-    """Order against stock with nothing on its way, one line for each day of the last whole season: base-stock or (s, S) shaped."""
+def picture(problem: Problem[Inventory], plan: pkd.Plan, ax: Axes) -> Axes:
+    """Order against stock with nothing on its way, one line for each day of the last whole season.
+
+    The lines show a base-stock or an (s, S) policy.
+    """
     model = problem.model()
-    first = max(model.horizon - model.days, 0) // model.days * model.days  # later steps reach more stock levels than the first ones
+    # Later steps reach more stock levels than the first ones.
+    first = max(model.horizon - model.days, 0) // model.days * model.days
+    nothing = pkd.Queue((0,) * model.lead_time)
     for day in range(min(model.days, model.horizon)):
         levels = range(-model.backlog, model.capacity + 1)
-        orders = [chosen(plan, first + day + 1, None, (day, level, (0,) * model.lead_time)) for level in levels]
-        ax.step(levels, [math.nan if order is None else order for order in orders], where="mid", label=model.feature_label(day))
-    ax.set(xlabel="stock in the morning, nothing on its way", ylabel="order", title="How much to order")
+        orders = [choose(plan, first + day + 1, None, (day, level, nothing)) for level in levels]
+        ax.step(
+            levels,
+            [math.nan if order is None else order for order in orders],
+            where="mid",
+            label=model.feature_label(day),
+        )
+    ax.set(
+        xlabel="stock in the morning, nothing on its way", ylabel="order", title="How much to order"
+    )
     ax.legend(fontsize="small")
     return ax

@@ -1,25 +1,29 @@
 """Kuhn poker against an unknown opponent: a known game, an unknown player.
 
-Three cards, one each, an ante of one chip and one bet of one chip (Kuhn 1950). The rules and the deal are known; how the opponent plays
-is not. What the agent can condition on is its own card and the moves so far, so these are the features: at the opponent's turn x' is the
-move, at a showdown it is the opponent's card. Because the opponent's card is hidden, both laws mix over it; `opponent_law` does the
-mixing.
+Three cards, one each, an ante of one chip and one bet of one chip (Kuhn 1950). The rules and the
+deal are known; the opponent's play is not. The agent sees its own card and the moves so far, so
+these are the features. At the opponent's turn x' is the move, at a showdown it is the opponent's
+card. The opponent's card is hidden, so both laws are mixtures over it, which `opponent_law`
+computes.
 
 >>> model = kuhn().model()
->>> model.land(("Q", "b"), None, "pass")  # we bet with a queen and the opponent folds: we win the ante
+>>> model.land(("Q", "b"), None, "pass")  # we bet with a queen, the opponent folds: we win the ante
 (1.0, 'over')
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, checked, options_of
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.options import check_options, field, options_of
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Kuhn", "kuhn", "opponent_law", "picture"]
 
@@ -30,9 +34,9 @@ OVER = "over"
 
 @attrs.frozen(kw_only=True)
 class Kuhn(pkd.NoiseMDP):
-    """s: (our card, moves so far as letters p and b), or OVER. The one who faces a bet and passes folds."""
+    """s: (our card, moves so far as letters p and b), or OVER. Passing after a bet folds."""
 
-    seat: int = checked(1, "1 (we move first) or 2", lambda v: v in (1, 2))
+    seat: int = field(1, "1 (we move first) or 2", lambda v: v in (1, 2))
     horizon: int = attrs.field(default=2, init=False)  # pass, then answer a bet
     __attrs_post_init__ = check_options
 
@@ -58,7 +62,9 @@ class Kuhn(pkd.NoiseMDP):
         if not card:
             return 0.0, (w, "")
         if moves in SHOWDOWNS:
-            return (2.0 if "b" in moves else 1.0) * (1 if CARDS.index(card) > CARDS.index(w) else -1), OVER
+            return (2.0 if "b" in moves else 1.0) * (
+                1 if CARDS.index(card) > CARDS.index(w) else -1
+            ), OVER
         moves += (a or w)[0]
         if moves in FOLDS:
             return (1.0 if a is None else -1.0), OVER
@@ -69,15 +75,21 @@ class Kuhn(pkd.NoiseMDP):
 
 
 @options_of(Kuhn)
-def kuhn(*, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **options: Any) -> Problem:
-    """Kuhn poker against an opponent who bluffs with a jack and calls with a queen with the given probabilities.
+def kuhn(
+    *, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **options: Any
+) -> Problem[Kuhn]:
+    """Kuhn poker against an opponent who bluffs with a jack and calls with a queen at random.
 
-    The opponent bets a king three times as often as it bluffs (always, when it moves second), never bets a queen, calls with a king and
-    folds a jack. bluff = call = 1/3 is the second player's equilibrium; bluff = b, call = b + 1/3 with b <= 1/3 are those of the first.
-    The other options are the fields of `Kuhn`. `log`: a CSV file of (z, x') = ((our card, moves), pass or bet or the opponent's card).
+    `bluff` and `call` are the probabilities. The opponent bets a king three times as often as it
+    bluffs (always, when it moves second), never bets a queen, calls with a king and folds a jack.
+    bluff = call = 1/3 is the second player's equilibrium; bluff = b, call = b + 1/3 with b <= 1/3
+    are those of the first. The other options are the fields of `Kuhn`. `log`: a CSV file of (z, x')
+    = ((our card, moves), pass or bet or the opponent's card).
     """
     if not all(isinstance(p, int | float) and 0 <= p <= 1 for p in (bluff, call)):
-        raise pkd.ModelError(f"kuhn(bluff={bluff!r}, call={call!r}): expected two numbers between 0 and 1")
+        raise pkd.ModelError(
+            f"kuhn(bluff={bluff!r}, call={call!r}): expected two numbers between 0 and 1"
+        )
     model = Kuhn(**options)
 
     def bets(card: str, moves: str) -> float:
@@ -85,13 +97,16 @@ def kuhn(*, bluff: float = 0.0, call: float = 0.8, log: str | None = None, **opt
             return {"J": 0.0, "Q": call, "K": 1.0}[card]
         return {"J": bluff, "Q": 0.0, "K": 1.0 if moves else min(1.0, 3 * bluff)}[card]
 
-    return Problem("kuhn", model, opponent_law(model, bets), picture).fitted(log)
+    return Problem("kuhn", model, opponent_law(model, bets), picture).fit(log)
 
 
-def opponent_law(model: Kuhn, bets: Callable[[str, str], float]) -> dict[tuple[str, str], dict[str, float]]:
+def opponent_law(
+    model: Kuhn, bets: Callable[[str, str], float]
+) -> dict[tuple[str, str], dict[str, float]]:
     """P_eff for an opponent who bets or calls with probability bets(card, moves so far).
 
-    The weight of a hidden card is the probability that the opponent made its moves with it. Moves that cannot happen get equal weights.
+    The weight of a hidden card is the probability that the opponent made its moves with it. Moves
+    that cannot happen get equal weights.
     """
     law: dict[tuple[str, str], dict[str, float]] = {}
     for card in CARDS:
@@ -112,14 +127,24 @@ def opponent_law(model: Kuhn, bets: Callable[[str, str], float]) -> dict[tuple[s
     return law
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+def picture(problem: Problem[Kuhn], plan: pkd.Plan, ax: Axes) -> Axes:
     """Pass or bet for each card and each situation in which we choose."""
     model = problem.model()
-    situations = {1: [("", "first move"), ("pb", "facing a bet")], 2: [("p", "after a pass"), ("b", "facing a bet")]}[model.seat]
+    situations = {
+        1: [("", "first move"), ("pb", "facing a bet")],
+        2: [("p", "after a pass"), ("b", "facing a bet")],
+    }[model.seat]
     for i, (moves, _) in enumerate(situations):
         for j, card in enumerate(CARDS):
-            action = chosen(plan, 2 if moves == "pb" else 1, None, (card, moves))
-            ax.text(j, i, action, ha="center", va="center", bbox={"facecolor": "lightgreen" if action == "bet" else "lightgrey"})
+            action = choose(plan, 2 if moves == "pb" else 1, None, (card, moves))
+            ax.text(
+                j,
+                i,
+                action,
+                ha="center",
+                va="center",
+                bbox={"facecolor": "lightgreen" if action == "bet" else "lightgrey"},
+            )
     ax.set_xticks(range(3), CARDS)
     ax.set_yticks(range(2), [label for _, label in situations])
     ax.set(xlim=(-0.5, 2.5), ylim=(-0.5, 1.5), xlabel="our card", title="What to do")

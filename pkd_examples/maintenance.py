@@ -1,8 +1,9 @@
-"""Maintenance of a machine that wears: the wear is x, there is no y, and what the machine earns is unknown too.
+"""Maintenance of a machine that wears: the wear is x, there is no y, and earnings are unknown too.
 
-A machine at wear x earns a random amount and wears further; a replacement costs a known amount and a step, and makes it new for sure. Two
-things are learned: how wear grows, z = wear, and what each wear earns, an `UnknownReward`. With no y this is an ordinary MDP in which one
-action's law is known.
+A machine at wear x earns a random amount and wears further. A replacement takes a step, has a known
+cost, and makes the machine new. Two things are learned: how wear grows, z = wear, and what each
+wear earns, an `UnknownReward`. Without y this is an ordinary MDP in which the law of one action is
+known.
 
 >>> maintenance().model().step(3, None, "replace")
 [(1.0, None, Known(law=((0, 1.0),)))]
@@ -10,13 +11,16 @@ action's law is known.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
 from pkd_examples.options import check_options, number, options_of, whole
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Maintenance", "maintenance", "picture"]
 
@@ -38,11 +42,13 @@ class Maintenance(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return "run", "replace"
 
-    def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
         return [(1.0, None, pkd.sure(0) if a == "replace" else ("wear", x))]
 
     def outcomes(self, z: Any) -> range:
-        return range(z[1], min(z[1] + self.jump, self.worst) + 1) if z[0] == "wear" else range(0)  # earnings are not a next x
+        if z[0] == "earns":  # an amount is not a next x
+            return range(0)
+        return range(z[1], min(z[1] + self.jump, self.worst) + 1)
 
     def reward(self, x: Any, y: Any, a: Any) -> Any:
         return -self.cost if a == "replace" else pkd.UnknownReward(("earns", x), 0.0, self.best)
@@ -55,10 +61,13 @@ class Maintenance(pkd.PartiallyKnownMDP):
 
 
 @options_of(Maintenance)
-def maintenance(*, wearing: float = 0.4, log: str | None = None, **options: Any) -> Problem:
-    """A machine whose wear grows with probability `wearing` (by each amount up to `jump` alike) and which earns `best` or nothing.
+def maintenance(
+    *, wearing: float = 0.4, log: str | None = None, **options: Any
+) -> Problem[Maintenance]:
+    """A machine whose wear grows with probability `wearing` and which earns `best` or nothing.
 
-    Pr(earns best at wear x) = 1 - x/(worst + 1). The other options are the fields of `Maintenance`. `log`: a CSV file of
+    Wear grows by each amount up to `jump` with the same probability. Pr(earns best at wear x) =
+    1 - x/(worst + 1). The other options are the fields of `Maintenance`. `log`: a CSV file of
     (z, x') = ((wear, now), next wear) and ((earns, now), amount).
     """
     if not isinstance(wearing, int | float) or not 0 <= wearing <= 1:
@@ -67,18 +76,24 @@ def maintenance(*, wearing: float = 0.4, log: str | None = None, **options: Any)
     law: dict[Any, dict[Any, float]] = {}
     for wear in range(model.worst + 1):
         now, *further = model.outcomes(("wear", wear))
-        law["wear", wear] = {now: 1 - wearing if further else 1.0, **{later: wearing / len(further) for later in further}}
-        law["earns", wear] = {model.best: 1 - wear / (model.worst + 1), 0.0: wear / (model.worst + 1)}
-    return Problem("maintenance", model, law, picture).fitted(log)
+        law["wear", wear] = {
+            now: 1 - wearing if further else 1.0,
+            **{later: wearing / len(further) for later in further},
+        }
+        law["earns", wear] = {
+            model.best: 1 - wear / (model.worst + 1),
+            0.0: wear / (model.worst + 1),
+        }
+    return Problem("maintenance", model, law, picture).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+def picture(problem: Problem[Maintenance], plan: pkd.Plan, ax: Axes) -> Axes:
     """The wear at which the machine is replaced, over time: the control limit."""
     model = problem.model()
     steps = range(1, model.horizon + 1)
     for h in steps:
         for wear in range(model.worst + 1):
-            action = chosen(plan, h, wear, None)
+            action = choose(plan, h, wear, None)
             if action is not None:
                 ax.plot(h, wear, "rs" if action == "replace" else "g.", markersize=5)
     ax.plot([], [], "rs", label="replace")

@@ -1,8 +1,9 @@
-"""Selling a limited stock before a deadline: the seats left are book-keeping (s), whether the customer buys is what nature shows.
+"""Selling seats before a deadline: the seats left are book-keeping (s), nature shows who buys.
 
-Dynamic pricing as airlines do it (Gallego and van Ryzin 1994). At each step one customer may come and buys at the posted price or leaves;
-how demand falls with the price is unknown, and z is the price itself. The law of a price is seen only by asking it, so the agent must
-explore. This is the shortest model of the package.
+Dynamic pricing as airlines do it (Gallego and van Ryzin 1994). At each step one customer may come
+and buys at the posted price or leaves. How demand falls with the price is unknown, and z is the
+price itself. The law of a price is seen only by asking it, so the agent must explore. This is the
+shortest model of the package.
 
 >>> pricing(seats=3).model().land(3, 2.0, 1)
 (2.0, 2)
@@ -11,13 +12,16 @@ explore. This is the shortest model of the package.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, checked, options_of, whole
-from pkd_examples.problem import Problem, chosen
+from pkd_examples.options import check_options, field, options_of, whole
+from pkd_examples.problem import Problem, choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Pricing", "picture", "pricing"]
 
@@ -28,7 +32,9 @@ class Pricing(pkd.NoiseMDP):
 
     horizon: int = whole(20, at_least=1)
     seats: int = whole(5, at_least=1)
-    prices: tuple[float, ...] = checked((1.0, 2.0, 3.0, 4.0, 5.0), "different prices", lambda v: 0 < len(set(v)) == len(v), tuple)
+    prices: tuple[float, ...] = field(
+        (1.0, 2.0, 3.0, 4.0, 5.0), "different prices", lambda v: 0 < len(set(v)) == len(v), tuple
+    )
     __attrs_post_init__ = check_options
 
     def initial(self) -> int:
@@ -48,24 +54,38 @@ class Pricing(pkd.NoiseMDP):
 
 
 @options_of(Pricing)
-def pricing(*, customers: float = 0.9, scale: float = 2.0, log: str | None = None, **options: Any) -> Problem:
+def pricing(
+    *, customers: float = 0.9, scale: float = 2.0, log: str | None = None, **options: Any
+) -> Problem[Pricing]:
     """Dynamic pricing with demand Pr(buys at price p) = customers * exp(-p / scale).
 
     The other options are the fields of `Pricing`. `log`: a CSV file of (z, x') = (price, 0 or 1).
     """
-    if not all(isinstance(v, int | float) for v in (customers, scale)) or not (0 <= customers <= 1 and scale > 0):
-        raise pkd.ModelError(f"pricing(customers={customers!r}, scale={scale!r}): expected a number between 0 and 1, and one above 0")
+    if not all(isinstance(v, int | float) for v in (customers, scale)) or not (
+        0 <= customers <= 1 and scale > 0
+    ):
+        raise pkd.ModelError(
+            f"pricing(customers={customers!r}, scale={scale!r}): "
+            "expected a number between 0 and 1, and one above 0"
+        )
     model = Pricing(**options)
     sells = {price: min(1.0, customers * math.exp(-price / scale)) for price in model.prices}
-    return Problem("pricing", model, {price: {0: 1 - p, 1: p} for price, p in sells.items()}, picture).fitted(log)
+    return Problem(
+        "pricing", model, {price: {0: 1 - p, 1: p} for price, p in sells.items()}, picture
+    ).fit(log)
 
 
-def picture(problem: Problem, plan: Any, ax: Any) -> Any:
+def picture(problem: Problem[Pricing], plan: pkd.Plan, ax: Axes) -> Axes:
     """The posted price over time, one line for each number of seats left."""
     model = problem.model()
     for seats in range(1, model.seats + 1):
-        asked = [chosen(plan, h, None, seats) for h in range(1, model.horizon + 1)]
-        ax.step(range(1, model.horizon + 1), [math.nan if a is None else a for a in asked], where="mid", label=f"{seats} left")
+        asked = [choose(plan, h, None, seats) for h in range(1, model.horizon + 1)]
+        ax.step(
+            range(1, model.horizon + 1),
+            [math.nan if a is None else a for a in asked],
+            where="mid",
+            label=f"{seats} left",
+        )
     ax.set(xlabel="step", ylabel="price asked", title="What to charge")
     ax.legend(fontsize="small")
     return ax

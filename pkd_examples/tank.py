@@ -1,27 +1,32 @@
-"""A tank whose level should stay near its middle: the small world that late actions and missing observations disturb.
+"""A tank whose level should stay near its middle, for late actions and missing observations.
 
-An ordinary tabular MDP, given as `pkd.TabularMDP`: the other two files take its rewards for the model and its transitions for the law.
-Steering on old news makes the level overshoot, which is why delay hurts here."""
+It is an ordinary tabular MDP, a `pkd.TabularMDP`. The other two files take its rewards for the
+model and its transitions for the law. An agent that steers on old news overshoots, so delay hurts
+here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 import pkd
-from pkd_examples.problem import chosen
+from pkd_examples.problem import choose
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["command_chart", "tank"]
 
 ACTIONS = ("drain", "idle", "fill")
 
 
-def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> Any:
-    """s' = clip(s + (a - 1) * 2 + w), w = -1, 0, 1 with probability inflow, 1 - 2 inflow, inflow; r = 1 - |s - middle| / middle.
+def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> pkd.TabularMDP:
+    """s' = clip(s + (a - 1) * 2 + w), r = 1 - |s - middle| / middle, less a tenth for the pump.
 
-    Actions: 0 drain, 1 idle, 2 fill. Idle costs nothing, the pump a tenth.
+    w = -1, 0, 1 with probability inflow, 1 - 2 inflow, inflow. Actions: 0 drain, 1 idle, 2 fill.
 
     >>> tank(levels=5, inflow=0.25).law()[2, 1]
     {1: 0.25, 2: 0.5, 3: 0.25}
@@ -43,16 +48,37 @@ def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> Any:
     return pkd.TabularMDP(transitions, rewards, horizon, start=levels // 2, action_names=ACTIONS)
 
 
-def command_chart(model: Any, plan: Any, rows: Sequence[Any], ax: Any) -> Any:
-    """The plan's command halfway through, by the level x (columns) and the given y (rows): red drains, white idles, blue fills."""
+class Commanded(Protocol):
+    """What `command_chart` needs of a model whose actions are the tank's commands."""
+
+    @property
+    def rewards(self) -> Sequence[Sequence[float]]:
+        """(S, A)."""
+
+    @property
+    def horizon(self) -> int:
+        """Actions per episode."""
+
+    def y_label(self, y: Any) -> str:
+        """How a row is named."""
+
+    def action_label(self, a: Any) -> str:
+        """How a command is named."""
+
+
+def command_chart(model: Commanded, plan: pkd.Plan, rows: Sequence[Any], ax: Axes) -> Axes:
+    """The plan's command halfway through, by the level x (columns) and the given y (rows).
+
+    Red drains, white idles, blue fills.
+    """
     levels, h = range(len(model.rewards)), model.horizon // 2 + 1
-    commands = [[chosen(plan, h, x, y) for x in levels] for y in rows]
-    ax.imshow(
-        [[np.nan if a is None else a for a in row] for row in commands], origin="lower", aspect="auto", cmap="RdBu", vmin=-0.5, vmax=2.5
-    )
+    commands = [[choose(plan, h, x, y) for x in levels] for y in rows]
+    colours = [[np.nan if a is None else a for a in row] for row in commands]
+    ax.imshow(colours, origin="lower", aspect="auto", cmap="RdBu", vmin=-0.5, vmax=2.5)
     for i, row in enumerate(commands):
         for x, a in enumerate(row):
-            ax.text(x, i, "?" if a is None else model.action_label(a), ha="center", va="center", fontsize="x-small")
+            label = "?" if a is None else model.action_label(a)
+            ax.text(x, i, label, ha="center", va="center", fontsize="x-small")
     ax.set_yticks(range(len(rows)), [model.y_label(y) for y in rows], fontsize="x-small")
     ax.set_xlabel("level")
     return ax

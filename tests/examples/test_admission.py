@@ -1,4 +1,4 @@
-"""Admission control against the optimal averages of the access-control queue of Sutton and Barto (example 10.2)."""
+"""Admission control against the optimal averages of Sutton and Barto (example 10.2)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from pkd_examples.admission import admission
 
 
 @pytest.mark.parametrize(("same_step", "average"), [(True, 2.7476419506), (False, 2.6731922051)])
-def test_the_reward_of_one_more_step_is_the_optimal_average(same_step: bool, average: float) -> None:
-    long, longer = (pkd.plan(p.model(), p.law()).value for p in (admission(horizon=h, same_step=same_step) for h in (400, 401)))
+def test_the_reward_of_one_more_step_is_the_optimal_average(
+    same_step: bool, average: float
+) -> None:
+    long, longer = (
+        pkd.plan(p.model(), p.law()).value
+        for p in (admission(horizon=h, same_step=same_step) for h in (400, 401))
+    )
     assert longer - long == pytest.approx(average, abs=1e-9)
 
 
@@ -22,6 +27,9 @@ def test_with_servers_that_free_at_once_everybody_is_accepted() -> None:
 
 
 def test_servers_that_never_free_take_the_best_of_two_customers() -> None:
-    # One server, two customers: take the first if it pays more than the mean of the second (3.75), that is 4 or 8.
+    # One server, two customers: take the first if it pays more than the mean of the second (3.75),
+    # that is 4 or 8.
     problem = admission(servers=1, free=0.0, horizon=2)
-    assert pkd.plan(problem.model(), problem.law()).value == pytest.approx((3.75 + 3.75 + 4 + 8) / 4)
+    assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(
+        (3.75 + 3.75 + 4 + 8) / 4
+    )

@@ -1,4 +1,4 @@
-"""Battery arbitrage against a linear program that knows all prices, and against a price that never moves."""
+"""Battery arbitrage against a linear program that knows all prices, and a constant price."""
 
 from __future__ import annotations
 
@@ -14,13 +14,26 @@ from pkd_examples.battery import Battery, battery
 def test_known_prices_give_the_optimum_of_a_linear_program(efficiency: float) -> None:
     prices, hours = (12.0, 20.0, 31.0, 47.0, 60.0), 12
     path = np.random.default_rng(3).integers(0, len(prices), hours + 1)
-    model = Battery(horizon=hours, hours=hours, capacity=3, price=int(path[0]), prices=prices, efficiency=efficiency)
-    law = {(hour, x): {int(path[hour + 1]): 1.0} for hour in range(hours) for x in range(len(prices))}
-    # Variables: what is bought and what is sold in each hour, both in [0, 1]; the charge stays in [0, 3].
+    model = Battery(
+        horizon=hours,
+        hours=hours,
+        capacity=3,
+        price=int(path[0]),
+        prices=prices,
+        efficiency=efficiency,
+    )
+    law = {
+        (hour, x): {int(path[hour + 1]): 1.0} for hour in range(hours) for x in range(len(prices))
+    }
+    # Variables: what is bought and what is sold in each hour, both in [0, 1]; the charge stays in
+    # [0, 3].
     price = np.array([prices[x] for x in path[:hours]])
     charge = np.hstack([np.tri(hours), -np.tri(hours)])
     program = linprog(
-        np.concatenate([price, -efficiency * price]), np.vstack([charge, -charge]), [3.0] * hours + [0.0] * hours, bounds=(0, 1)
+        np.concatenate([price, -efficiency * price]),
+        np.vstack([charge, -charge]),
+        [3.0] * hours + [0.0] * hours,
+        bounds=(0, 1),
     )
     assert pkd.plan(model, law).value == pytest.approx(-program.fun, abs=1e-9)
 

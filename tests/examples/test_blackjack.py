@@ -14,7 +14,10 @@ RULES = [{"sab": True}, {"natural": True}, {}]
 
 
 class FastCards:
-    """Stands in for numpy's generator in the simulator, whose `choice` takes most of the time: the rules stay Gymnasium's."""
+    """Replaces numpy's generator in the simulator, whose `choice` takes most of the time.
+
+    The rules stay those of Gymnasium.
+    """
 
     def __init__(self, seed: int) -> None:
         self._uniform = iter(())
@@ -29,7 +32,9 @@ class FastCards:
 
 def simulated(plan: Any, hands: int, seed: int, **rules: bool) -> tuple[float, float]:
     """Mean and standard error of what the plan wins in Gymnasium's Blackjack-v1."""
-    gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium holds the rules; install the test extra")
+    gymnasium = pytest.importorskip(
+        "gymnasium", reason="Gymnasium holds the rules; install the test extra"
+    )
     env = gymnasium.make("Blackjack-v1", **{"sab": False, "natural": False, **rules}).unwrapped
     env.np_random = FastCards(seed)
     best: dict[Any, int] = {}
@@ -39,7 +44,15 @@ def simulated(plan: Any, hands: int, seed: int, **rules: bool) -> tuple[float, f
         dealer = (env.dealer[0], env.dealer[0] == 1, 1)
         over, h = False, 1
         while not over:
-            state = (h, (sum(env.player), 1 in env.player and sum(env.player) <= 11, min(len(env.player), 3)), dealer)
+            state = (
+                h,
+                (
+                    sum(env.player),
+                    1 in env.player and sum(env.player) <= 11,
+                    min(len(env.player), 3),
+                ),
+                dealer,
+            )
             if state not in best:
                 best[state] = int(plan.action(h, None, (*state[1:], False)) == "hit")
             _, won[hand], over, _, _ = env.step(best[state])
@@ -65,28 +78,48 @@ def test_the_value_is_what_the_plan_wins_in_a_million_hands(rules: dict[str, boo
 
 
 def test_hard_hands_are_played_by_the_basic_strategy() -> None:
-    # Without doubling and splitting: stand on 17 and more, on 13 to 16 against 2 to 6, on 12 against 4 to 6; hit all else.
+    # Without doubling and splitting: stand on 17 and more, on 13 to 16 against 2 to 6, on 12
+    # against 4 to 6; hit all else.
     problem = blackjack()
     plan = pkd.plan(problem.model(), problem.law())
     for total in range(4, 21):
         for card in range(1, 11):
-            stands = total >= 17 or (total >= 13 and 2 <= card <= 6) or (total == 12 and 4 <= card <= 6)
-            assert plan.action(1, None, ((total, False, 2), (card, card == 1, 1), False)) == ("stick" if stands else "hit")
+            stands = (
+                total >= 17 or (total >= 13 and 2 <= card <= 6) or (total == 12 and 4 <= card <= 6)
+            )
+            assert plan.action(1, None, ((total, False, 2), (card, card == 1, 1), False)) == (
+                "stick" if stands else "hit"
+            )
 
 
 def test_soft_hands_are_played_by_the_basic_strategy() -> None:
-    # An ace and 2 to 6 is hit; an ace and 8 or more stands; an ace and 7 stands against 2 to 8 and is hit against 9 and 10.
+    # An ace and 2 to 6 is hit; an ace and 8 or more stands; an ace and 7 stands against 2 to 8 and
+    # is hit against 9 and 10.
     problem = blackjack()
     plan = pkd.plan(problem.model(), problem.law())
     for second in range(2, 11):
         for card in range(2, 11):
             stands = second >= 8 or (second == 7 and card <= 8)
-            assert plan.action(1, None, ((1 + second, True, 2), (card, False, 1), False)) == ("stick" if stands else "hit")
+            assert plan.action(1, None, ((1 + second, True, 2), (card, False, 1), False)) == (
+                "stick" if stands else "hit"
+            )
 
 
 def test_the_dealer_goes_bust_as_often_as_published() -> None:
-    # By the card shown, for a dealer who stands on every 17 and an endless deck, as tables of the game print them.
-    published = {2: 0.3536, 3: 0.3739, 4: 0.3945, 5: 0.4164, 6: 0.4232, 7: 0.2623, 8: 0.2447, 9: 0.2284, 10: 0.2121, 1: 0.1153}
+    # By the card shown, for a dealer who stands on every 17 and an endless deck, as tables of the
+    # game print them.
+    published = {
+        2: 0.3536,
+        3: 0.3739,
+        4: 0.3945,
+        5: 0.4164,
+        6: 0.4232,
+        7: 0.2623,
+        8: 0.2447,
+        9: 0.2284,
+        10: 0.2121,
+        1: 0.1153,
+    }
     model, deck = blackjack().model(), blackjack().law()["deck"]
 
     def bust(s: Any) -> float:

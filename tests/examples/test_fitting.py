@@ -16,7 +16,12 @@ LOG = [(0, 1), (0, 1), (0, 3), (1, 0)]
 
 
 def test_the_law_is_the_frequency_of_what_followed() -> None:
-    assert fit_law(MODEL, LOG)(0) == {0: 0.0, 1: pytest.approx(2 / 3), 2: 0.0, 3: pytest.approx(1 / 3)}
+    assert fit_law(MODEL, LOG)(0) == {
+        0: 0.0,
+        1: pytest.approx(2 / 3),
+        2: 0.0,
+        3: pytest.approx(1 / 3),
+    }
 
 
 def test_smoothing_adds_to_every_outcome() -> None:
@@ -28,7 +33,9 @@ def test_a_feature_that_the_log_does_not_mention_is_uniform() -> None:
 
 
 def test_negative_smoothing_is_refused() -> None:
-    with pytest.raises(pkd.ModelError, match=r"fit_law\(smoothing=-1\): expected a number of at least 0"):
+    with pytest.raises(
+        pkd.ModelError, match=r"fit_law\(smoothing=-1\): expected a number of at least 0"
+    ):
         fit_law(MODEL, LOG, smoothing=-1)
 
 
@@ -36,13 +43,20 @@ def test_every_impossible_line_of_a_log_is_named() -> None:
     with pytest.raises(pkd.ModelError) as caught:
         fit_law(MODEL, [(0, 9), (0, 1), (1, -1)])
     assert caught.value.findings == (
-        "the log has x'=9 after z=0, which is not among outcomes(z)=(0, 1, 2, 3); correct the log or the model",
-        "the log has x'=-1 after z=1, which is not among outcomes(z)=(0, 1, 2, 3); correct the log or the model",
+        (
+            "the log has x'=9 after z=0, which is not among outcomes(z)=(0, 1, 2, 3); "
+            "correct the log or the model"
+        ),
+        (
+            "the log has x'=-1 after z=1, which is not among outcomes(z)=(0, 1, 2, 3); "
+            "correct the log or the model"
+        ),
     )
 
 
 def test_a_problem_plans_with_the_law_of_a_csv_file(tmp_path: Path) -> None:
-    # Every day brings one customer. The first one comes before the first order and is lost for 4; after that one is ordered for each.
+    # Every day brings one customer. The first one comes before the first order and is lost for 4;
+    # after that one is ordered for each.
     path = tmp_path / "demand.csv"
     path.write_text("z,x\n0,1\n1,1\n")
     problem = inventory(demand=(1, 2), max_demand=3, stock=0, horizon=6, log=str(path))
@@ -58,7 +72,10 @@ def test_values_of_a_csv_file_are_read_as_python_literals_or_words(tmp_path: Pat
 def test_a_csv_file_without_the_two_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("feature,x\n1,2\n")
-    with pytest.raises(pkd.ModelError, match=r"expected a first line with the columns z and x, found \['feature', 'x'\]"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"expected a first line with the columns z and x, found \['feature', 'x'\]",
+    ):
         list(read_log(path))
 
 
@@ -73,7 +90,7 @@ def test_the_samples_of_simulated_episodes_are_such_a_log() -> None:
     problem = inventory(demand=(1, 2), max_demand=3, horizon=10)
     model = problem.model()
     episodes = pkd.simulate(model, problem.law(), lambda h, x, y: 1, 2000, seed=0)
-    fitted = problem.fitted([pair for episode in episodes for pair in model.samples(episode)])
+    fitted = problem.fit([pair for episode in episodes for pair in model.samples(episode)])
     # 10,000 demands of each day: the frequency is within 4 standard errors of Pr(0) = exp(-mean).
     for day, p in ((0, 0.36787944), (1, 0.13533528)):
         assert fitted.law()(day)[0] == pytest.approx(p, abs=4 * (p * (1 - p) / 10_000) ** 0.5)

@@ -14,7 +14,9 @@ def test_one_more_cycle_earns_the_best_average_of_a_renewal() -> None:
     period = max(averages, key=averages.__getitem__)
     values = [
         pkd.plan(problem.model(), problem.law()).value
-        for problem in (maintenance(horizon=h, wearing=1.0, jump=1, cost=0.4) for h in (60, 60 + period))
+        for problem in (
+            maintenance(horizon=h, wearing=1.0, jump=1, cost=0.4) for h in (60, 60 + period)
+        )
     ]
     assert values[1] - values[0] == pytest.approx(period * averages[period])
 

@@ -1,4 +1,7 @@
-"""Missing observations against the closed form of the two-state chain, and at both ends of what the gauge can do."""
+"""Missing observations against the closed form of the two-state chain.
+
+Also at both ends of what the gauge can do: it always answers, or only when it must.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ CHAIN = {(s, a): {s: 0.9, 1 - s: 0.1} for s in (0, 1) for a in (0, 1)}
 
 @pytest.mark.parametrize(("shown", "longest"), [(0.5, 3), (0.2, 2), (0.9, 9), (0.0, 4), (1.0, 4)])
 def test_the_value_is_that_of_the_age_of_what_was_seen_last(shown: float, longest: int) -> None:
-    # The chain ignores actions, so news of age g is worth (1 + .8^g)/2; the age falls to 0 with probability `shown`, else grows by one.
+    # The chain ignores actions, so news of age g is worth (1 + .8^g)/2; the age falls to 0 with
+    # probability `shown`, else grows by one.
     ages, expected = {0: 1.0}, 0.0
     for _ in range(8):
         expected += sum(p * (1 + 0.8**age) / 2 for age, p in ages.items())
@@ -26,7 +30,9 @@ def test_the_value_is_that_of_the_age_of_what_was_seen_last(shown: float, longes
 
 def test_a_gauge_that_always_answers_is_the_undelayed_world() -> None:
     world, gauge = tank(), missing_observations(shown=1.0)
-    assert pkd.plan(gauge.model(), gauge.law()).value == pytest.approx(pkd.plan(world.model(), world.law()).value, abs=1e-12)
+    assert pkd.plan(gauge.model(), gauge.law()).value == pytest.approx(
+        pkd.plan(world.model(), world.law()).value, abs=1e-12
+    )
 
 
 def test_an_episode_teaches_every_transition_though_few_states_were_shown() -> None:

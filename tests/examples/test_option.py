@@ -1,4 +1,4 @@
-"""The American put against a Cox-Ross-Rubinstein tree, and against the European put where the two are equal."""
+"""The American put against a Cox-Ross-Rubinstein tree, and against the European put."""
 
 from __future__ import annotations
 
@@ -28,16 +28,26 @@ def test_the_value_is_the_published_price() -> None:
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(4.4844980629, abs=1e-9)
 
 
-@pytest.mark.parametrize(("steps", "spot", "rate", "volatility"), [(1, 38.0, 0.1, 0.3), (7, 44.0, 0.03, 0.5), (25, 40.0, 0.01, 0.15)])
-def test_the_value_is_the_price_on_other_trees(steps: int, spot: float, rate: float, volatility: float) -> None:
+@pytest.mark.parametrize(
+    ("steps", "spot", "rate", "volatility"),
+    [(1, 38.0, 0.1, 0.3), (7, 44.0, 0.03, 0.5), (25, 40.0, 0.01, 0.15)],
+)
+def test_the_value_is_the_price_on_other_trees(
+    steps: int, spot: float, rate: float, volatility: float
+) -> None:
     problem = american_put(horizon=steps, spot=spot, strike=40.0, rate=rate, volatility=volatility)
-    assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(tree_price(steps, spot, 40.0, rate, volatility), abs=1e-10)
+    assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(
+        tree_price(steps, spot, 40.0, rate, volatility), abs=1e-10
+    )
 
 
 def test_without_interest_waiting_costs_nothing_and_the_put_is_european() -> None:
     n, up = 30, math.exp(0.2 / math.sqrt(30))
     q = (1 - 1 / up) / (up - 1 / up)
-    european = sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) * max(40 - 36 * up ** (2 * k - n), 0) for k in range(n + 1))
+    european = sum(
+        math.comb(n, k) * q**k * (1 - q) ** (n - k) * max(40 - 36 * up ** (2 * k - n), 0)
+        for k in range(n + 1)
+    )
     problem = american_put(horizon=n, rate=0.0)
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(european, abs=1e-10)
 

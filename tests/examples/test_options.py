@@ -24,33 +24,83 @@ from pkd_examples.wind import wind
 
 BAD = [
     (inventory, {"capacity": 0}, "Inventory(capacity=0): expected a whole number of at least 1"),
-    (inventory, {"horizon": "week"}, "Inventory(horizon='week'): expected a whole number of at least 1"),
-    (inventory, {"demand": (1, -2)}, "inventory(demand=(1, -2)): expected a mean of at least 0, or one for each day of the season"),
+    (
+        inventory,
+        {"horizon": "week"},
+        "Inventory(horizon='week'): expected a whole number of at least 1",
+    ),
+    (
+        inventory,
+        {"demand": (1, -2)},
+        (
+            "inventory(demand=(1, -2)): "
+            "expected a mean of at least 0, or one for each day of the season"
+        ),
+    ),
     (battery, {"efficiency": 1.2}, "Battery(efficiency=1.2): expected a number between 0 and 1"),
-    (battery, {"persistence": 2}, "battery(persistence=2, noise=0.7): expected a number between 0 and 1, and one above 0"),
-    (battery, {"price": 5}, "battery(price=5, charge=0): expected an index of prices=(10.0, 30.0, 50.0, 80.0, 120.0) and at most 4"),
+    (
+        battery,
+        {"persistence": 2},
+        "battery(persistence=2, noise=0.7): expected a number between 0 and 1, and one above 0",
+    ),
+    (
+        battery,
+        {"price": 5},
+        (
+            "battery(price=5, charge=0): "
+            "expected an index of prices=(10.0, 30.0, 50.0, 80.0, 120.0) and at most 4"
+        ),
+    ),
     (admission, {"payments": (1, 1)}, "Admission(payments=(1, 1)): expected different payments"),
-    (admission, {"weights": (1, 2)}, "admission(weights=(1, 2)): expected 4 numbers of at least 0, not all 0"),
+    (
+        admission,
+        {"weights": (1, 2)},
+        "admission(weights=(1, 2)): expected 4 numbers of at least 0, not all 0",
+    ),
     (american_put, {"spot": 0.0}, "AmericanPut(spot=0.0): expected a finite number above 0"),
     (gambler, {"win": 1.5}, "gambler(win=1.5): expected a number between 0 and 1"),
-    (blackjack, {"deck": (1, 2)}, "blackjack(deck=(1, 2)): expected 10 numbers of at least 0, not all 0, for the cards 1 to 10"),
+    (
+        blackjack,
+        {"deck": (1, 2)},
+        (
+            "blackjack(deck=(1, 2)): "
+            "expected 10 numbers of at least 0, not all 0, for the cards 1 to 10"
+        ),
+    ),
     (kuhn, {"seat": 3}, "Kuhn(seat=3): expected 1 (we move first) or 2"),
     (kuhn, {"bluff": -1}, "kuhn(bluff=-1, call=0.8): expected two numbers between 0 and 1"),
     (
         late_actions,
         {"delay": {0: 0.5}},
-        "late_actions(delay={0: 0.5}): expected a whole number from 0, or {steps: probability} that sums to 1",
+        (
+            "late_actions(delay={0: 0.5}): "
+            "expected a whole number from 0, or {steps: probability} that sums to 1"
+        ),
     ),
-    (missing_observations, {"shown": 2}, "missing_observations(shown=2): expected a number between 0 and 1"),
+    (
+        missing_observations,
+        {"shown": 2},
+        "missing_observations(shown=2): expected a number between 0 and 1",
+    ),
     (wind, {"goal": (9, 9)}, "wind(goal=(9, 9)): expected a cell of the 7 x 10 grid"),
-    (pricing, {"scale": 0}, "pricing(customers=0.9, scale=0): expected a number between 0 and 1, and one above 0"),
-    (maintenance, {"wearing": "fast"}, "maintenance(wearing='fast'): expected a number between 0 and 1"),
+    (
+        pricing,
+        {"scale": 0},
+        "pricing(customers=0.9, scale=0): expected a number between 0 and 1, and one above 0",
+    ),
+    (
+        maintenance,
+        {"wearing": "fast"},
+        "maintenance(wearing='fast'): expected a number between 0 and 1",
+    ),
     (tank, {"levels": 2}, "tank(levels=2): expected a whole number of at least 3"),
 ]
 
 
 @pytest.mark.parametrize(("entry", "options", "message"), BAD)
-def test_a_bad_option_is_refused_with_what_was_expected(entry: Any, options: dict[str, Any], message: str) -> None:
+def test_a_bad_option_is_refused_with_what_was_expected(
+    entry: Any, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(pkd.ModelError) as caught:
         entry(**options)
     assert str(caught.value) == message
@@ -58,7 +108,10 @@ def test_a_bad_option_is_refused_with_what_was_expected(entry: Any, options: dic
 
 def test_a_drift_that_the_tree_cannot_hold_is_refused_with_the_probability_it_would_need() -> None:
     # u = exp(.2/sqrt(50)) and growth exp(9/50) give (exp(.18) - 1/u)/(u - 1/u) = 3.97881.
-    with pytest.raises(pkd.ModelError, match=r"Pr\(up\) = 3\.97881; expected a number between 0 and 1: take more steps"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"Pr\(up\) = 3\.97881; expected a number between 0 and 1: take more steps",
+    ):
         american_put(drift=9.0)
 
 

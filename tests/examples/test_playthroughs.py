@@ -1,6 +1,8 @@
-"""One short episode per domain, told by hand: what is chosen, what nature shows, what is paid, and which feature is learned from it.
+"""One short episode per domain, told by hand.
 
-A row is (action or None, x', y', reward, feature or KNOWN). The last number is what is paid where the episode stops.
+It says what is chosen, what nature shows, what is paid, and which feature is learned from it. A row
+is (action or None, x', y', reward, feature or KNOWN). The last number is what is paid where the
+episode stops.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 import pkd
-from pkd.model import Landing
+from pkd import Landing, Queue
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -30,30 +32,41 @@ NONE_YET = (0, False, 0)  # an empty hand of Blackjack
 DOWN = math.exp(-0.2 * math.sqrt(1 / 2))  # one step of a tree with two steps in a year
 
 EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
-    # Monday: two in stock, three ordered for Tuesday, four customers. Tuesday: three arrive, one customer. Two are left.
+    # Monday: two in stock, three ordered for Tuesday, four customers. Tuesday: three arrive, one
+    # customer. Two are left.
     "inventory": (
         inventory(horizon=2, stock=2, unit=0.5, fixed=2, holding=1, shortage=4, salvage=0.1),
         [
-            (3, 4, (0, 2, (3,)), -(0.5 * 3 + 2), 0),
-            (None, None, (1, 0, (3,)), -4 * 2, KNOWN),
-            (0, 1, (1, 3, (0,)), 0.0, 1),
-            (None, None, (2, 2, (0,)), -2.0, KNOWN),
+            (3, 4, (0, 2, Queue((3,))), -(0.5 * 3 + 2), 0),
+            (None, None, (1, 0, Queue((3,))), -4 * 2, KNOWN),
+            (0, 1, (1, 3, Queue((0,))), 0.0, 1),
+            (None, None, (2, 2, Queue((0,))), -2.0, KNOWN),
         ],
         0.2,
     ),
     # Buy at 30, hold at 10, sell at 120 with a loss of a tenth.
     "battery": (
         battery(horizon=3),
-        [("buy", 0, (1, 1), -30.0, (0, 1)), ("hold", 4, (2, 1), 0.0, (1, 0)), ("sell", 2, (3, 0), 0.9 * 120, (2, 4))],
+        [
+            ("buy", 0, (1, 1), -30.0, (0, 1)),
+            ("hold", 4, (2, 1), 0.0, (1, 0)),
+            ("sell", 2, (3, 0), 0.9 * 120, (2, 4)),
+        ],
         0.0,
     ),
-    # A customer who pays 4 comes and is accepted; the server stays busy, so the next one is turned away.
+    # A customer who pays 4 comes and is accepted; the server stays busy, so the next one is turned
+    # away.
     "admission": (
         admission(servers=1, horizon=2),
-        [(None, 4, 1, 0.0, "payment"), ("accept", 8, 0, 4.0, "payment"), ("accept", 1, 0, 0.0, "payment")],
+        [
+            (None, 4, 1, 0.0, "payment"),
+            ("accept", 8, 0, 4.0, "payment"),
+            ("accept", 1, 0, 0.0, "payment"),
+        ],
         0.0,
     ),
-    # The share falls once and the put is exercised: 40 - 36 exp(-.2/sqrt(2)), discounted by half a year at 6 percent.
+    # The share falls once and the put is exercised: 40 - 36 exp(-.2/sqrt(2)), discounted by half a
+    # year at 6 percent.
     "option": (
         american_put(horizon=2),
         [
@@ -75,7 +88,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         1.0,
     ),
-    # Ten and five against a six; a hit brings five. The dealer turns a ten, draws a three, and loses to 20 with 19.
+    # Ten and five against a six; a hit brings five. The dealer turns a ten, draws a three, and
+    # loses to 20 with 19.
     "blackjack": (
         blackjack(),
         [
@@ -113,14 +127,15 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
         ],
         0.0,
     ),
-    # "Fill" is sent at once but the pump still idles; it obeys one step later. The middle level 2 pays 1, the top 4 pays 0.
+    # "Fill" is sent at once but the pump still idles; it obeys one step later. The middle level 2
+    # pays 1, the top 4 pays 0.
     "late_actions": (
         late_actions(delay=1, levels=5, horizon=2),
         [
-            (2, 2, (1, (2,), "acts"), 0.0, KNOWN),
-            (None, 2, (1, (2,)), 1.0, (2, 1)),
-            (0, 2, (2, (0,), "acts"), 0.0, KNOWN),
-            (None, 4, (2, (0,)), 1.0 - 0.1, (2, 2)),
+            (2, 2, (1, Queue((2,)), "acts"), 0.0, KNOWN),
+            (None, 2, (1, Queue((2,))), 1.0, (2, 1)),
+            (0, 2, (2, Queue((0,)), "acts"), 0.0, KNOWN),
+            (None, 4, (2, Queue((0,))), 1.0 - 0.1, (2, 2)),
         ],
         0.0,
     ),
@@ -128,10 +143,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "missing_observations": (
         missing_observations(levels=5, horizon=2),
         [
-            (1, 2, ((1,), False), 0.0, KNOWN),
-            (2, 2, ((1, 2), True), 0.0, KNOWN),
-            (None, 3, ((2,), True), 1.0, (2, 1)),
-            (None, 4, ((), False), 0.5 - 0.1, (3, 2)),
+            (1, 2, (Queue((1,)), False), 0.0, KNOWN),
+            (2, 2, (Queue((1, 2)), True), 0.0, KNOWN),
+            (None, 3, (Queue((2,)), True), 1.0, (2, 1)),
+            (None, 4, (Queue(), False), 0.5 - 0.1, (3, 2)),
         ],
         0.0,
     ),
@@ -160,7 +175,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     # The machine wears by two, earns an unknown amount, and is replaced.
     "maintenance": (
         maintenance(horizon=2),
-        [("run", 2, None, pkd.UnknownReward(("earns", 0), 0.0, 1.0), ("wear", 0)), ("replace", 0, None, -1.5, KNOWN)],
+        [
+            ("run", 2, None, pkd.UnknownReward(("earns", 0), 0.0, 1.0), ("wear", 0)),
+            ("replace", 0, None, -1.5, KNOWN),
+        ],
         0.0,
     ),
 }
@@ -178,13 +196,17 @@ def test_the_episode_unfolds_as_told(name: str) -> None:
         taken += action is not None
         branches = (model.step if taken < model.horizon else model.last_step)(x, y, action)
         (z,) = [z for p, y_there, z in branches if y_there == y_next and p > 0]
-        assert x_next in ([there for there, _ in z.law] if isinstance(z, pkd.Known) else list(model.outcomes(z)))
+        assert x_next in (
+            [there for there, _ in z.law] if isinstance(z, pkd.Known) else list(model.outcomes(z))
+        )
         assert (KNOWN if isinstance(z, pkd.Known) else z) == feature
         paid = model.reward(x, y, action)
         assert paid == (reward if isinstance(reward, pkd.UnknownReward) else pytest.approx(reward))
         learned += [] if feature is KNOWN else [(feature, x_next)]
         moves.append(pkd.Transition(x, y, action, x_next, y_next))
         x, y = x_next, y_next
-    assert model.actions(x, y) is pkd.END or (taken == model.horizon and model.actions(x, y) is not pkd.CHANCE)
+    assert model.actions(x, y) is pkd.END or (
+        taken == model.horizon and model.actions(x, y) is not pkd.CHANCE
+    )
     assert model.final(x, y) == pytest.approx(end)
     assert list(model.samples(pkd.Episode(moves))) == learned

@@ -1,4 +1,4 @@
-"""Dynamic pricing against the closed form of Gallego and van Ryzin (1994) and against stock that never runs out."""
+"""Dynamic pricing against the closed form of Gallego and van Ryzin (1994)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ def test_one_seat_and_one_customer_is_a_single_bet() -> None:
 
 @pytest.mark.parametrize("seats", [1, 2, 4])
 def test_many_short_steps_approach_the_continuous_time_formula(seats: int) -> None:
-    # Demand rate 6 exp(-p) over one unit of time: J = log sum_{i <= n} (6/e)^i / i!, prices p = J_n - J_{n-1} + 1 in [1, 3.5].
+    # Demand rate 6 exp(-p) over one unit of time: J = log sum_{i <= n} (6/e)^i / i!, prices p = J_n
+    # - J_{n-1} + 1 in [1, 3.5].
     formula = math.log(sum((6 / math.e) ** i / math.factorial(i) for i in range(seats + 1)))
     steps = 600
-    problem = pricing(seats=seats, horizon=steps, customers=6 / steps, scale=1.0, prices=tuple(1 + i / 40 for i in range(100)))
+    problem = pricing(
+        seats=seats,
+        horizon=steps,
+        customers=6 / steps,
+        scale=1.0,
+        prices=tuple(1 + i / 40 for i in range(100)),
+    )
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(formula, rel=2e-3)

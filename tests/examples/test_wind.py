@@ -1,4 +1,7 @@
-"""The windy grid against the published lengths of its shortest paths (Sutton and Barto, example 6.5 and exercise 6.9)."""
+"""The windy grid against the published lengths of its shortest paths.
+
+They are from Sutton and Barto, example 6.5 and exercise 6.9.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A wrong phi_Z is caught in every domain: by the table of the true MDP, and by data alone.
 
-A case is nature (a model with fine enough features, and its law) and a model whose features are too coarse for it. Where the shipped model
-has several features, the wrong one merges them; where it has a single one, nature is given a habit that the shipped model cannot express.
+A case is nature (a model with fine enough features, and its law) and a model whose features are too
+coarse for it. Where the shipped model has several features, the wrong one merges them; where it has
+a single one, nature is given a habit that the shipped model cannot express.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SHIPPED = shipped()
 
 
 def options_of(model: Any) -> dict[str, Any]:
-    return {field.name: getattr(model, field.name) for field in attrs.fields(type(model)) if field.init}
+    return {
+        field.name: getattr(model, field.name) for field in attrs.fields(type(model)) if field.init
+    }
 
 
 def merged(model: Any, coarser: Callable[[Any], Any], outcomes: Any = None) -> Any:
@@ -32,7 +35,10 @@ def merged(model: Any, coarser: Callable[[Any], Any], outcomes: Any = None) -> A
 
     class Merged(type(model)):
         def step(self, x: Any, y: Any, a: Any) -> Any:
-            return [(p, y_next, z if isinstance(z, pkd.Known) else coarser(z)) for p, y_next, z in super().step(x, y, a)]
+            return [
+                (p, y_next, z if isinstance(z, pkd.Known) else coarser(z))
+                for p, y_next, z in super().step(x, y, a)
+            ]
 
         def outcomes(self, z: Any) -> Any:
             return super().outcomes(z) if outcomes is None else outcomes
@@ -85,9 +91,18 @@ def cases() -> dict[str, tuple[Any, Any, Any]]:
     }
     even = dict.fromkeys(range(1, 11), 0.1)
     fine = {
-        "admission": (PayingForService(servers=3, free=0.2, horizon=5), {True: {1: 0.1, 8: 0.9}, False: {1: 0.9, 8: 0.1}}),
-        "option": (Momentum(horizon=6), {True: {"up": 0.9, "down": 0.1}, False: {"up": 0.4, "down": 0.6}}),
-        "gambler": (LoadedCoin(goal=8, capital=3, horizon=5), {True: {"heads": 0.1, "tails": 0.9}, False: {"heads": 0.7, "tails": 0.3}}),
+        "admission": (
+            PayingForService(servers=3, free=0.2, horizon=5),
+            {True: {1: 0.1, 8: 0.9}, False: {1: 0.9, 8: 0.1}},
+        ),
+        "option": (
+            Momentum(horizon=6),
+            {True: {"up": 0.9, "down": 0.1}, False: {"up": 0.4, "down": 0.6}},
+        ),
+        "gambler": (
+            LoadedCoin(goal=8, capital=3, horizon=5),
+            {True: {"heads": 0.1, "tails": 0.9}, False: {"heads": 0.7, "tails": 0.3}},
+        ),
         "blackjack": (CrookedDealer(), {"player": even, "dealer": {1: 0.5, 9: 0.5}}),
     }
     found = {name: (models[name], laws[name], wrong) for name, wrong in coarse.items()}
@@ -110,7 +125,9 @@ def scattered(model: Any) -> Callable[[int, Any, Any], Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_table_of_the_true_mdp_shows_a_wrong_feature(name: str) -> None:
     nature, law, wrong = CASES[name]
-    with pytest.raises(pkd.ModelError, match=r"is not sufficient: x' = .* has probability .* but .* after"):
+    with pytest.raises(
+        pkd.ModelError, match=r"is not sufficient: x' = .* has probability .* but .* after"
+    ):
         pkd.check_model(wrong, truth=truth_of((nature, law)))
 
 
@@ -124,6 +141,8 @@ def test_data_show_a_wrong_feature(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_data_do_not_blame_the_shipped_features(name: str) -> None:
     problem, _ = SHIPPED[name]
-    episodes = pkd.simulate(problem.model(), problem.law(), scattered(problem.model()), 1000, seed=2)
+    episodes = pkd.simulate(
+        problem.model(), problem.law(), scattered(problem.model()), 1000, seed=2
+    )
     report = pkd.check_samples(problem.model(), episodes)
     assert report.ok, str(report)

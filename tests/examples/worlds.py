@@ -1,7 +1,10 @@
-"""The true MDP of every shipped domain, written from its story and not from its model: truth(x, y, a) -> {(x', y'): probability}.
+"""The true MDP of every shipped domain, written from its story and not from its model.
 
-Small instances, so that every state can be visited. Where a model is a `NoiseMDP`, its states between an action and its effect are
-`Landing(s, a)`, and the truth is given by the law of the noise and by where it lands.
+    truth(x, y, a) -> {(x', y'): probability}
+
+The instances are small, so that every state can be visited. Where a model is a `NoiseMDP`, its
+states between an action and its effect are `Landing(s, a)`. The truth is then given by the law of
+the noise and by where it lands.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from scipy import stats
 
-from pkd.model import Landing
+from pkd import Landing
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -38,7 +41,10 @@ TRAVEL = {0: 0.3, 1: 0.2, 2: 0.5}
 def shipped() -> dict[str, tuple[Any, Truth]]:
     """Each entry point by its name, with its truth."""
     return {
-        "inventory": (inventory(demand=MEANS, horizon=5, capacity=4, max_order=2, max_demand=4, stock=1), inventory_truth),
+        "inventory": (
+            inventory(demand=MEANS, horizon=5, capacity=4, max_order=2, max_demand=4, stock=1),
+            inventory_truth,
+        ),
         "battery": (battery(horizon=6, hours=4, capacity=2, prices=(1.0, 2.0, 5.0)), battery_truth),
         "admission": (admission(servers=3, free=0.2, horizon=5), admission_truth),
         "option": (american_put(horizon=6), option_truth),
@@ -46,15 +52,26 @@ def shipped() -> dict[str, tuple[Any, Truth]]:
         "blackjack": (blackjack(), blackjack_truth),
         "kuhn": (kuhn(seat=1, bluff=0.25, call=0.5), kuhn_truth),
         "late_actions": (late_actions(delay=TRAVEL, levels=5, horizon=4), late_truth),
-        "missing_observations": (missing_observations(shown=0.6, longest=2, levels=5, horizon=4), missing_truth),
-        "wind": (wind(rows=4, regions=(0, 1, 2, 0), first=(1, 0), goal=(1, 3), horizon=6), wind_truth),
+        "missing_observations": (
+            missing_observations(shown=0.6, longest=2, levels=5, horizon=4),
+            missing_truth,
+        ),
+        "wind": (
+            wind(rows=4, regions=(0, 1, 2, 0), first=(1, 0), goal=(1, 3), horizon=6),
+            wind_truth,
+        ),
         "pricing": (pricing(horizon=4, seats=2), pricing_truth),
         "maintenance": (maintenance(horizon=5), maintenance_truth),
-        "tank": (tank(levels=5, horizon=4), lambda x, y, a: {(level, y): p for level, p in tank_moves(x, a).items()}),
+        "tank": (
+            tank(levels=5, horizon=4),
+            lambda x, y, a: {(level, y): p for level, p in tank_moves(x, a).items()},
+        ),
     }
 
 
-def noisy(noise: Callable[[Any, Any], dict[Any, float]], lands: Callable[[Any, Any, Any], Any]) -> Truth:
+def noisy(
+    noise: Callable[[Any, Any], dict[Any, float]], lands: Callable[[Any, Any, Any], Any]
+) -> Truth:
     """The truth of s' = lands(s, a, w) with w ~ noise(s, a)."""
 
     def truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
@@ -68,7 +85,9 @@ def noisy(noise: Callable[[Any, Any], dict[Any, float]], lands: Callable[[Any, A
 def inventory_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
     day, stock, (coming,) = y
     if x is None:
-        demand = {n: float(stats.poisson.pmf(n, MEANS[day])) for n in range(4)} | {4: float(stats.poisson.sf(3, MEANS[day]))}
+        demand = {n: float(stats.poisson.pmf(n, MEANS[day])) for n in range(4)} | {
+            4: float(stats.poisson.sf(3, MEANS[day]))
+        }
         return {(n, (day, min(stock + coming, 4), (a,))): p for n, p in demand.items()}
     return {(None, ((day + 1) % 3, max(stock - x, 0), (coming,))): 1.0}
 
@@ -77,7 +96,9 @@ def battery_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
     hour, charge = y
     level = max(0, min(2, charge + {"buy": 1, "hold": 0, "sell": -1}[a]))
     time = (hour + 1) % 4 * 6
-    usual = 2 * min(1.0, 0.7 * math.exp(-((time - 8) ** 2) / 8) + math.exp(-((time - 19) ** 2) / 10))
+    usual = 2 * min(
+        1.0, 0.7 * math.exp(-((time - 8) ** 2) / 8) + math.exp(-((time - 19) ** 2) / 10)
+    )
     density = [float(stats.norm.pdf(price, 0.6 * x + 0.4 * usual, 0.7)) for price in range(3)]
     return {(price, ((hour + 1) % 4, level)): d / sum(density) for price, d in enumerate(density)}
 
@@ -87,7 +108,11 @@ def admission_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
         return {(pays, y): 0.25 for pays in (1, 2, 4, 8)}
     taken = 1 if a == "accept" and y > 0 else 0
     busy = 3 - y + taken
-    return {(pays, 3 - busy + k): 0.25 * float(stats.binom.pmf(k, busy, 0.2)) for pays in (1, 2, 4, 8) for k in range(busy + 1)}
+    return {
+        (pays, 3 - busy + k): 0.25 * float(stats.binom.pmf(k, busy, 0.2))
+        for pays in (1, 2, 4, 8)
+        for k in range(busy + 1)
+    }
 
 
 def _option_noise(s: Any, a: Any) -> dict[Any, float]:
@@ -96,7 +121,9 @@ def _option_noise(s: Any, a: Any) -> dict[Any, float]:
     return {None: 1.0} if a == "exercise" else {"up": p, "down": 1 - p}
 
 
-option_truth = noisy(_option_noise, lambda s, a, w: "closed" if a == "exercise" else (s[0] + 1, s[1] + (w == "up")))
+option_truth = noisy(
+    _option_noise, lambda s, a, w: "closed" if a == "exercise" else (s[0] + 1, s[1] + (w == "up"))
+)
 
 gambler_truth = noisy(
     lambda s, a: {"heads": 0.4, "tails": 0.6},
@@ -109,7 +136,11 @@ def _blackjack_lands(s: Any, a: Any, card: Any) -> Any:
     if a == "stick":
         natural = (total, ace, cards) == (11, True, 2)
         best = total + 10 if ace else total
-        return ((total, ace, cards) if natural else (best, False, 3)), (shown, dealer_ace, dealer_cards), True
+        return (
+            ((total, ace, cards) if natural else (best, False, 3)),
+            (shown, dealer_ace, dealer_cards),
+            True,
+        )
     if cards < 2 or (dealer_cards == 1 and not stuck):
         soft = (ace or card == 1) and total + card + 10 <= 21
         return (total + card, soft, min(cards + 1, 3)), (shown, dealer_ace, dealer_cards), stuck
@@ -118,7 +149,10 @@ def _blackjack_lands(s: Any, a: Any, card: Any) -> Any:
 
 
 blackjack_truth = noisy(
-    lambda s, a: {None: 1.0} if a == "stick" else {c: (4 if c == 10 else 1) / 13 for c in range(1, 11)}, _blackjack_lands
+    lambda s, a: (
+        {None: 1.0} if a == "stick" else {c: (4 if c == 10 else 1) / 13 for c in range(1, 11)}
+    ),
+    _blackjack_lands,
 )
 
 
@@ -128,13 +162,24 @@ def _kuhn_noise(s: Any, a: Any) -> dict[Any, float]:
         return {"J": 1 / 3, "Q": 1 / 3, "K": 1 / 3}
     if a is not None:
         return {None: 1.0}
-    # The second player of the instance above, as a table (card, what we did) -> probability of a bet or call.
-    bets = {("J", "p"): 0.25, ("Q", "p"): 0.0, ("K", "p"): 1.0, ("J", "b"): 0.0, ("Q", "b"): 0.5, ("K", "b"): 1.0}
+    # The second player of the instance above, as a table (card, what we did) -> probability of a
+    # bet or call.
+    bets = {
+        ("J", "p"): 0.25,
+        ("Q", "p"): 0.0,
+        ("K", "p"): 1.0,
+        ("J", "b"): 0.0,
+        ("Q", "b"): 0.5,
+        ("K", "b"): 1.0,
+    }
     others = [other for other in "JQK" if other != card]
     if len(moves) == 1:
         bet = sum(bets[other, moves] for other in others) / 2
         return {"bet": bet, "pass": 1 - bet}
-    seen = {other: bets[other, moves[0]] if moves[1] == "b" else 1 - bets[other, moves[0]] for other in others}
+    seen = {
+        other: bets[other, moves[0]] if moves[1] == "b" else 1 - bets[other, moves[0]]
+        for other in others
+    }
     return {other: p / sum(seen.values()) for other, p in seen.items()}
 
 
@@ -168,7 +213,9 @@ def late_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
     ages = list(range(len(waiting)))[::-1]
     hazard = [TRAVEL[age] / sum(TRAVEL[later] for later in range(age, 3)) for age in ages]
     law: dict[Any, float] = {}
-    for arrived in itertools.product((False, True), repeat=len(waiting)):  # every command arrives or not, independently
+    for arrived in itertools.product(
+        (False, True), repeat=len(waiting)
+    ):  # every command arrives or not, independently
         p = math.prod(q if now else 1 - q for q, now in zip(hazard, arrived, strict=True))
         newest = max((i for i, now in enumerate(arrived) if now), default=-1)
         in_force = waiting[newest] if newest >= 0 else force
@@ -180,13 +227,17 @@ def late_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
 def missing_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
     taken, replaying = y
     if replaying:
-        return {(level, (taken[1:], len(taken) >= 2)): p for level, p in tank_moves(x, taken[0]).items()}
+        return {
+            (level, (taken[1:], len(taken) >= 2)): p for level, p in tank_moves(x, taken[0]).items()
+        }
     shown = 1.0 if len(taken) >= 2 else 0.6
     return {(x, ((*taken, a), True)): shown, (x, ((*taken, a), False)): 1 - shown}
 
 
 def _wind_noise(s: Any, a: Any) -> dict[Any, float]:
-    return [{0: 1.0}, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}, {0: 1.0}][s[1]]
+    return [{0: 1.0}, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}, {1: 1 / 3, 2: 1 / 3, 3: 1 / 3}, {0: 1.0}][
+        s[1]
+    ]
 
 
 def _wind_lands(s: Any, a: Any, w: Any) -> Any:
@@ -197,14 +248,18 @@ def _wind_lands(s: Any, a: Any, w: Any) -> Any:
 
 wind_truth = noisy(_wind_noise, _wind_lands)
 
-pricing_truth = noisy(lambda s, a: {1: 0.9 * math.exp(-a / 2), 0: 1 - 0.9 * math.exp(-a / 2)}, lambda s, a, w: s - w)
+pricing_truth = noisy(
+    lambda s, a: {1: 0.9 * math.exp(-a / 2), 0: 1 - 0.9 * math.exp(-a / 2)}, lambda s, a, w: s - w
+)
 
 
 def maintenance_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
     if a == "replace":
         return {(0, None): 1.0}
     further = [wear for wear in (x + 1, x + 2) if wear <= 6]
-    return {(wear, None): 0.4 / len(further) for wear in further} | {(x, None): 0.6 if further else 1.0}
+    return {(wear, None): 0.4 / len(further) for wear in further} | {
+        (x, None): 0.6 if further else 1.0
+    }
 
 
 def truth_of(problem: Problem | tuple[Any, Any]) -> Truth:
