@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pkd_delay.planning import plan
 from pkd_delay.problems import riverswim, two_state_chain
 from pkd_delay.process import DelayedMDP
-from pkd_delay.remez import best_approximation
+from pkd_delay.theory.remez import best_approximation
 
 __all__ = ["facts"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pkd
 from pkd import ModelError
 from pkd_delay.policy import DelayedPlan
-from pkd_delay.process import DelayedMDP, DelayedProblem, DelayLawKind, refuse_other_words
+from pkd_delay.process import Delayed, DelayedMDP, DelayLawKind, refuse_other_words
 from pkd_delay.unknown import Move
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["learn", "named_counts", "optimistic_plan", "plan"]
 
 
-def plan(delayed: DelayedProblem) -> DelayedPlan:
+def plan(delayed: Delayed) -> DelayedPlan:
     """The optimal plan: the best over all policies that may use everything they have seen.
 
     >>> import pkd_delay
@@ -38,7 +38,7 @@ def plan(delayed: DelayedProblem) -> DelayedPlan:
 
 
 def learn(
-    delayed: DelayedProblem, episodes: int, *, delay_law: DelayLawKind = "known", optimism: Optimism | None = None, **options: Any
+    delayed: Delayed, episodes: int, *, delay_law: DelayLawKind = "known", optimism: Optimism | None = None, **options: Any
 ) -> pkd.Run:
     """A run of MVP-Delayed. `delay_law`: whether the learner knows the law of the delay; `options` are those of `pkd.learn`.
 
@@ -102,7 +102,7 @@ def named_counts(delayed: DelayedMDP, transition_counts: Any, delay_counts: Any 
     return counts
 
 
-def refuse_what_cannot_fit(delayed: DelayedProblem) -> None:
+def refuse_what_cannot_fit(delayed: Delayed) -> None:
     """Says before any memory is taken that a plan is too large: it holds at least one byte for each decision state of each step."""
     if not isinstance(delayed, DelayedMDP):
         return
@@ -117,7 +117,7 @@ def refuse_what_cannot_fit(delayed: DelayedProblem) -> None:
         )
 
 
-def _model(delayed: DelayedProblem, delay_law: DelayLawKind) -> Any:
+def _model(delayed: Delayed, delay_law: DelayLawKind) -> Any:
     refuse_other_words(delay_law)
     return delayed.known() if delay_law == "known" else delayed.unknown()
 

@@ -17,7 +17,7 @@ import numpy as np
 import pkd
 from pkd import ModelError
 from pkd_delay.augmented import Augmented
-from pkd_delay.process import DelayedMDP, DelayedProblem
+from pkd_delay.process import Delayed, DelayedMDP
 from pkd_delay.record import Episode
 from pkd_delay.simulator import simulate
 
@@ -49,7 +49,7 @@ class DelayedPlan:
     (0, 2.8)
     """
 
-    delayed: DelayedProblem
+    delayed: Delayed
     model: Augmented
     core: pkd.Plan  # the same plan in the core's words: (h, x, y)
 

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 import pkd
-from pkd_delay.augmented import SHOWN, TRAN, Augmented, Queue
+from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.unknown import UnknownDelay
 
 __all__ = ["Episode", "Row"]
@@ -114,7 +114,7 @@ class Episode:
         at = (first.x, first.y, (), SHOWN if self.opening else 0)
         transitions = []
 
-        def go(x: Any, y: Any, queue: Queue, counter: int, action: Any = None, reward: float | None = 0.0) -> None:
+        def go(x: Any, y: Any, queue: tuple[Any, ...] | None, counter: int, action: Any = None, reward: float | None = 0.0) -> None:
             nonlocal at
             transitions.append(pkd.Transition(*model.place(*at), action, *model.place(x, y, queue, counter), reward))
             at = (x, y, queue or (), counter)

@@ -15,7 +15,7 @@ import numpy as np
 
 import pkd
 from pkd import Known, PartiallyKnownMDP
-from pkd_delay.process import DelayedProblem
+from pkd_delay.process import Delayed
 from pkd_delay.simulator import simulate
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class IgnoringDelay:
     Where the base cannot be in the shown state at step h, the plan is asked for the step at which it was.
     """
 
-    def __init__(self, delayed: DelayedProblem, plan: pkd.Plan) -> None:
+    def __init__(self, delayed: Delayed, plan: pkd.Plan) -> None:
         self.delayed, self.model = delayed, delayed.known()
         # Looked up once: the delayed world has many times the states of the base.
         steps = range(1, self.model.horizon + 1)
@@ -111,7 +111,7 @@ class IgnoringDelay:
 
 
 def learn_ignoring_delay(
-    delayed: DelayedProblem,
+    delayed: Delayed,
     episodes: int,
     *,
     optimism: Optimism | None = None,

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from pkd import CHANCE, END, Known, ModelError, Transition, UnknownReward
-from pkd_delay.process import DelayedProblem
+from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
 
 __all__ = ["Simulator", "View", "simulate"]
@@ -38,7 +38,7 @@ class View:
     over: bool
 
 
-def simulate(delayed: DelayedProblem, policy: Policy, episodes: int, seed: int = 0, deltas: Sequence[int] | None = None) -> list[Episode]:
+def simulate(delayed: Delayed, policy: Policy, episodes: int, seed: int = 0, deltas: Sequence[int] | None = None) -> list[Episode]:
     """Plays `policy` for some episodes. `deltas` replaces the drawn inter-arrival times of every episode.
 
     >>> from pkd_delay import DelayedMDP, plan
@@ -69,7 +69,7 @@ class Simulator:
     (0, (0,))
     """
 
-    def __init__(self, delayed: DelayedProblem, seed: int | np.random.Generator = 0) -> None:
+    def __init__(self, delayed: Delayed, seed: int | np.random.Generator = 0) -> None:
         self._delayed, self._base, self._law = delayed, delayed.base, delayed.base_law
         self._rng = np.random.default_rng(seed)
         self._over = True
@@ -92,7 +92,7 @@ class Simulator:
             raise ModelError("act() in an episode that is over; call reset() first")
         self._actions.append(action)
         if self._base.actions(*self._here) is not END:
-            self._move_hidden(self._delayed.known().done(*self._here, action))
+            self._move_hidden(self._delayed.done(*self._here, action))
         self._step += 1
         return self._view(0.0)
 

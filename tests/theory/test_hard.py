@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd_delay
-from pkd_delay.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
+from pkd_delay.theory.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
 
 CODES = {(0.5,): 0.75, (0.5, -0.25): 0.6875, (1.0, -1.0, 0.2): 13 / 15}
 

@@ -8,7 +8,7 @@ import pytest
 
 import pkd
 from pkd_delay import l1
-from pkd_delay.remez import best_approximation, moment_matching_priors
+from pkd_delay.theory.remez import best_approximation, moment_matching_priors
 
 
 def count_tables(n, d):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd_delay
-from pkd_delay.pomdp import Latent, delayed_pomdp, unobservable_pomdp
+from pkd_delay.theory.pomdp import Latent, delayed_pomdp, unobservable_pomdp
 
 GUESS = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=3)
 

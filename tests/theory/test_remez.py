@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd_delay.remez import BERNSTEIN, best_approximation, moment_matching_priors
+from pkd_delay.theory.remez import BERNSTEIN, best_approximation, moment_matching_priors
 
 WORKED = {
     2: "0.125",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pkd
 import pkd_delay
 from pkd_delay import sat
-from pkd_delay.pomdp import unobservable_pomdp
+from pkd_delay.theory.pomdp import unobservable_pomdp
 
 CONTRADICTION = sat.Formula([(1, 2), (-1, 2), (1, -2), (-1, -2)])
 

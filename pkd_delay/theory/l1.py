@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pkd
-from pkd_delay.remez import Prior, best_approximation, moment_matching_priors
+from pkd_delay.theory.remez import Prior, best_approximation, moment_matching_priors
 
 __all__ = [
     "Divergence",
