@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pkd
 import pkd_delay
 from pkd_delay import DelayedMDP
-from pkd_delay.planning import named_counts
+from pkd_delay.planning import name_counts
 from tests.delay.reference import Exact, Optimistic, mvp_delayed
 from tests.delay.strategies import delayed_mdps
 
@@ -150,7 +150,7 @@ def test_counts_without_noise_keep_optimism(rule, delayed):
 def test_counts_of_what_cannot_be_met_are_left_out():
     """H = 1: no state but the first is ever acted in, and the end of the episode forces every arrival."""
     delayed = DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 1), {0: 0.5, 1: 0.5}, 1)
-    named = named_counts(delayed, np.ones((2, 2, 2)), np.ones((2, 2, 3)))
+    named = name_counts(delayed, np.ones((2, 2, 2)), np.ones((2, 2, 3)))
     assert {z.feature for z in named} == {(0, 0), (0, 1)}
 
 
