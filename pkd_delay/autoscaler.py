@@ -21,7 +21,12 @@ __all__ = ["Autoscaler", "AutoscalerProblem", "autoscaler"]
 
 Replicas = tuple[int, tuple[int, ...]]  # (ready, those that will be ready in 1, 2, ... ticks)
 
-LOADS = {"idle": 1.0, "normal": 2.0, "busy": 3.0, "peak": 4.0}  # how many replicas each level keeps busy
+LOADS = {
+    "idle": 1.0,
+    "normal": 2.0,
+    "busy": 3.0,
+    "peak": 4.0,
+}  # how many replicas each level keeps busy
 CHAIN = {
     "idle": {"idle": 0.75, "normal": 0.2, "peak": 0.05},
     "normal": {"idle": 0.15, "normal": 0.6, "busy": 0.25},
@@ -110,7 +115,11 @@ def autoscaler(
         )
         if not good
     ]
-    found += [f"chain has no law for the load {level!r}; expected {{next load: probability}}" for level in loads if level not in chain]
+    found += [
+        f"chain has no law for the load {level!r}; expected {{next load: probability}}"
+        for level in loads
+        if level not in chain
+    ]
     if found:
         raise ModelError(found)
     problem = AutoscalerProblem(Autoscaler(horizon, loads, max_replicas, startup, price), chain)

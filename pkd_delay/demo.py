@@ -37,7 +37,9 @@ COMPARED: tuple[Curve, ...] = (
     (PER_STATE, PRACTICAL),
     (IGNORING, PRACTICAL),
 )
-_LONGEST_FIRST = sorted(COMPARED, key=lambda curve: (PER_STATE, IGNORING, UNKNOWN, KNOWN).index(curve[0]))
+_LONGEST_FIRST = sorted(
+    COMPARED, key=lambda curve: (PER_STATE, IGNORING, UNKNOWN, KNOWN).index(curve[0])
+)
 COLOURS: Mapping[Curve, str] = {
     (KNOWN, PRACTICAL): "tab:blue",
     (UNKNOWN, PRACTICAL): "tab:green",
@@ -66,10 +68,14 @@ class Study:
     runs: Mapping[Curve, list[pkd.Run]]  # one run for each seed
     optimum: float
     ignoring: float  # exact value of the best plan for the undelayed base, in the delayed world
-    price: list[tuple[float, float]]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
+    price: list[
+        tuple[float, float]
+    ]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
 
 
-def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None) -> Showcase:
+def autoscaler_demo(
+    *, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None
+) -> Showcase:
     """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap.
 
     workers: processes that share the runs; by default as many as the machine runs at once, and not more than four.
@@ -77,15 +83,28 @@ def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = Fal
     delayed = autoscaler()
     # The longest jobs first, so that no worker is left with one at the end.
     runs = [
-        (curve, seed, max(episodes, LONG) if curve == (KNOWN, THEORY) else episodes) for curve in _LONGEST_FIRST for seed in range(seeds)
+        (curve, seed, max(episodes, LONG) if curve == (KNOWN, THEORY) else episodes)
+        for curve in _LONGEST_FIRST
+        for seed in range(seeds)
     ]
-    jobs = [*((_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))), (_ignoring,), *((_run, *job) for job in runs)]
+    jobs = [
+        *((_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))),
+        (_ignoring,),
+        *((_run, *job) for job in runs),
+    ]
     with _bar(progress, len(jobs)) as bar:
         bar.set_description("compiling and learning")
         count = min(4, pkd.workers.available()) if workers is None else workers
         found = pkd.workers.spread(_done, jobs, count, bar.update)
-    prices, ignoring, learned = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1], found[LONGEST_DELAY + 2 :]
-    by_curve = {curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve] for curve in COMPARED}
+    prices, ignoring, learned = (
+        found[LONGEST_DELAY::-1],
+        found[LONGEST_DELAY + 1],
+        found[LONGEST_DELAY + 2 :],
+    )
+    by_curve = {
+        curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve]
+        for curve in COMPARED
+    }
     study = Study(episodes, by_curve, by_curve[KNOWN, PRACTICAL][0].optimal_value, ignoring, prices)
     world = f"{delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks"
     return Showcase(
@@ -107,7 +126,9 @@ def _run(curve: Curve, seed: int, episodes: int) -> pkd.Run:
     delayed = autoscaler()
     rule = {PRACTICAL: pkd.MVP.practical, THEORY: pkd.MVP, NONE: pkd.Greedy}[constants]()
     if agent == IGNORING:
-        return learn_ignoring_delay(delayed, episodes, optimism=rule, seed=seed, compiled=_world(KNOWN)[0])
+        return learn_ignoring_delay(
+            delayed, episodes, optimism=rule, seed=seed, compiled=_world(KNOWN)[0]
+        )
     return attrs.evolve(pkd.learn(*_world(agent), episodes, optimism=rule, seed=seed), policy=None)
 
 
@@ -118,7 +139,9 @@ def _world(agent: str) -> tuple[pkd.Compiled, Any]:
     if agent == PER_STATE:
         per_state = CountsPerState(delayed.known())
         return pkd.compile(per_state, large=False), per_state.law(delayed.law())
-    return pkd.compile(delayed.unknown() if agent == UNKNOWN else delayed.known(), large=False), delayed.law()
+    return pkd.compile(
+        delayed.unknown() if agent == UNKNOWN else delayed.known(), large=False
+    ), delayed.law()
 
 
 def _price(delay: int) -> tuple[float, float]:
@@ -143,15 +166,28 @@ def _rows(study: Study) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
     for (agent, constants), runs in study.runs.items():
         regret = np.mean([run.regret[study.episodes - 1] for run in runs])
-        rows.append((agent, constants, f"{study.optimum - regret / study.episodes:.3f}", f"{regret:.1f}", _reached(runs)))
+        rows.append(
+            (
+                agent,
+                constants,
+                f"{study.optimum - regret / study.episodes:.3f}",
+                f"{regret:.1f}",
+                _reached(runs),
+            )
+        )
     loss = (study.optimum - study.ignoring) * study.episodes
-    rows.append(("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never"))
+    rows.append(
+        ("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never")
+    )
     return rows
 
 
 def _reached(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
-    found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL) for run in runs))
+    found = sorted(
+        np.inf if reached is None else reached
+        for reached in (run.episodes_to(GOAL) for run in runs)
+    )
     middle = found[len(found) // 2]
     return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
 
@@ -181,25 +217,46 @@ def _figure(study: Study) -> Any:
         if curve[0] in (KNOWN, UNKNOWN):
             upper = np.mean([run.upper_values[k] for run in runs], axis=0)
             middle.plot(k + 1, upper, color=colour, linestyle="--", linewidth=1)
-    left.set(xscale="log", yscale="log", xlabel="episode", ylabel="cumulative regret", title="Regret against the exact optimum")
-    middle.axhline(study.optimum, color="black", linestyle=":", linewidth=1.2, label="exact optimum")
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="episode",
+        ylabel="cumulative regret",
+        title="Regret against the exact optimum",
+    )
+    middle.axhline(
+        study.optimum, color="black", linestyle=":", linewidth=1.2, label="exact optimum"
+    )
     middle.plot([], [], color="black", linestyle="--", linewidth=1, label="upper value of a plan")
     middle.plot([], [], color="black", label="exact value of its policy")
     lowest = min(run.policy_values.min() for runs in study.runs.values() for run in runs)
-    middle.set(xscale="log", xlabel="episode", ylabel="return of an episode", title="What plans believe, what they are worth")
+    middle.set(
+        xscale="log",
+        xlabel="episode",
+        ylabel="return of an episode",
+        title="What plans believe, what they are worth",
+    )
     middle.set_ylim(lowest - 0.5, study.optimum + 1.2 * (study.optimum - lowest))
     middle.legend(loc="upper right", frameon=False, fontsize="small")
     _draw_price(right, study)
     seeds = len(study.runs[KNOWN, PRACTICAL])
-    figure.suptitle(f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, bands from the lowest to the highest")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(
+        f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, bands from the lowest to the highest"
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+    )
     return figure
 
 
-def _band(ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None) -> None:
+def _band(
+    ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None
+) -> None:
     table = np.array(list(curves))
     ax.plot(k + 1, table.mean(axis=0), color=colour, label=label)
-    ax.fill_between(k + 1, table.min(axis=0), table.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+    ax.fill_between(
+        k + 1, table.min(axis=0), table.max(axis=0), color=colour, alpha=0.2, linewidth=0
+    )
 
 
 def _draw_price(ax: Any, study: Study) -> None:
@@ -208,8 +265,19 @@ def _draw_price(ax: Any, study: Study) -> None:
     ax.plot(ticks, best, "o-", color="black", label="optimum, and its change per tick")
     ax.plot(ticks, blind, "s-", color="tab:orange", label="ignores the delay, law known")
     for tick in ticks[1:]:
-        ax.annotate(f"{best[tick] - best[tick - 1]:.2f}", (tick, best[tick]), xytext=(0, 7), textcoords="offset points", ha="center")
-    ax.set(xlabel="constant delay in ticks", ylabel="return of an episode", title="The price of each tick of delay", xticks=ticks)
+        ax.annotate(
+            f"{best[tick] - best[tick - 1]:.2f}",
+            (tick, best[tick]),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+        )
+    ax.set(
+        xlabel="constant delay in ticks",
+        ylabel="return of an episode",
+        title="The price of each tick of delay",
+        xticks=ticks,
+    )
     ax.margins(x=0.08, y=0.12)
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 

@@ -46,9 +46,16 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own declaration
 
     def __init__(self, delayed: DelayedMDP) -> None:
-        S, A, H, D = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon, delayed.max_delay
+        S, A, H, D = (
+            delayed.mdp.n_states,
+            delayed.mdp.n_actions,
+            delayed.mdp.horizon,
+            delayed.max_delay,
+        )
         self.delayed = delayed
-        self._most = min(D, H - 1)  # the longest queue at a decision; one state more can be shown at once
+        self._most = min(
+            D, H - 1
+        )  # the longest queue at a decision; one state more can be shown at once
         self.action_space = spaces.Discrete(A)
         self.observation_space = spaces.Dict(
             {
@@ -62,7 +69,9 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
         )
         self._simulator = Simulator(delayed)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode. options={"deltas": (...)} plays the given inter-arrival times instead of drawn ones."""
         super().reset(seed=seed)
         self._simulator = Simulator(self.delayed, self.np_random)
@@ -75,7 +84,12 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
         info: dict[str, Any] = {}
         if view.over:
             record = self._simulator.record()
-            info = {"states": record.states, "actions": record.actions, "deltas": record.deltas, "delays": record.delays}
+            info = {
+                "states": record.states,
+                "actions": record.actions,
+                "deltas": record.deltas,
+                "delays": record.delays,
+            }
         return self._observation(view), view.reward, view.over, False, info
 
     def _observation(self, view: View) -> Observation:

@@ -14,7 +14,9 @@ class Delays(NamedTuple):
 
     waited: np.ndarray  # (rows,) of an arrival the steps waited; -2 for every other feature
     empty: np.ndarray  # (rows,) bool
-    resolves: np.ndarray  # (slots,) which action of the base is resolved by the move of a slot, or -1
+    resolves: (
+        np.ndarray
+    )  # (slots,) which action of the base is resolved by the move of a slot, or -1
     law: np.ndarray  # (actions of the base, W + 2): Pr(Delta = -1), ...
     place_ptr: np.ndarray  # (actions of the base * (W + 2) + 1,)
     place: np.ndarray  # the counts that a Delta adds to: (action, Delta) -> places

@@ -115,9 +115,7 @@ class DelayLaw:
         return deltas if base_reveal is None else Hindsight(deltas, base_part)
 
 
-def _collect_laws(
-    model: UnknownDelay, delay_of: DelayOf
-) -> dict[tuple[Any, Any], InterArrival]:
+def _collect_laws(model: UnknownDelay, delay_of: DelayOf) -> dict[tuple[Any, Any], InterArrival]:
     """One feature must not hide two laws, and W must cover them all."""
     laws: dict[tuple[Any, Any], InterArrival] = {}
     found: list[str] = []
@@ -144,9 +142,7 @@ def _ask(law: Law, z: Any) -> Mapping[Any, float]:
     return law[z] if isinstance(law, Mapping) else law(z)
 
 
-def _find_ranges(
-    model: UnknownDelay, episode: Episode
-) -> list[tuple[Any, Any, Any, int, int]]:
+def _find_ranges(model: UnknownDelay, episode: Episode) -> list[tuple[Any, Any, Any, int, int]]:
     """(x, y, action, low, high) for each action of the base: what the path says of its Delta."""
     known = []
     low, high, taken = -1, model.longest, 0

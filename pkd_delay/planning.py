@@ -112,8 +112,8 @@ def name_counts(
 ) -> Counts:
     """Count arrays as the core wants them, without what cannot be met within the horizon.
 
-        N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),
-        empty queue: (N(-1) - N(1)) / N(-1)
+    N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),
+    empty queue: (N(-1) - N(1)) / N(-1)
     """
     S, A = delayed.mdp.n_states, delayed.mdp.n_actions
     moves = _check_counts("transition_counts", transition_counts, (S, A, S))

@@ -42,10 +42,18 @@ def two_state_chain(horizon: int = 10, stay: float = 0.9) -> TabularMDP:
     """
     _refuse(("stay", stay, 0.0 <= stay <= 1.0, "a probability"))
     rows = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
-    return TabularMDP(np.repeat(rows[:, None, :], 2, axis=1), np.eye(2), horizon, state_names=["low", "high"], action_names=["low", "high"])
+    return TabularMDP(
+        np.repeat(rows[:, None, :], 2, axis=1),
+        np.eye(2),
+        horizon,
+        state_names=["low", "high"],
+        action_names=["low", "high"],
+    )
 
 
-def random_mdp(states: int = 5, actions: int = 2, horizon: int = 10, successors: int = 5, seed: int = 0) -> TabularMDP:
+def random_mdp(
+    states: int = 5, actions: int = 2, horizon: int = 10, successors: int = 5, seed: int = 0
+) -> TabularMDP:
     """Every (s, a) leads to `successors` random states with random probabilities; rewards are uniform on [0, 1].
 
     Give branching=successors to `DelayedMDP` where the learner may know that bound.
@@ -59,7 +67,9 @@ def random_mdp(states: int = 5, actions: int = 2, horizon: int = 10, successors:
     P = np.zeros((states, actions, states))
     for s in range(states):
         for a in range(actions):
-            P[s, a, rng.choice(states, successors, replace=False)] = rng.dirichlet(np.ones(successors))
+            P[s, a, rng.choice(states, successors, replace=False)] = rng.dirichlet(
+                np.ones(successors)
+            )
     return TabularMDP(P, rng.random((states, actions)), horizon)
 
 
@@ -74,7 +84,10 @@ def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) 
     cells = [(i, j) for i in range(rows) for j in range(columns)]
     P, r = np.zeros((len(cells), 4, len(cells))), np.zeros((len(cells), 4))
     for s, (i, j) in enumerate(cells):
-        targets = [min(max(i + di, 0), rows - 1) * columns + min(max(j + dj, 0), columns - 1) for di, dj in sides.values()]
+        targets = [
+            min(max(i + di, 0), rows - 1) * columns + min(max(j + dj, 0), columns - 1)
+            for di, dj in sides.values()
+        ]
         for a, target in enumerate(targets):
             P[s, a, target] += 1.0 - wind
             for blown in targets:
@@ -84,6 +97,10 @@ def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) 
 
 
 def _refuse(*options: tuple[str, Any, bool, str]) -> None:
-    found = [f"{name} is {value!r}; expected {wanted}" for name, value, good, wanted in options if not good]
+    found = [
+        f"{name} is {value!r}; expected {wanted}"
+        for name, value, good, wanted in options
+        if not good
+    ]
     if found:
         raise ModelError(found)

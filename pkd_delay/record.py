@@ -25,7 +25,9 @@ class Row:
     step: int | None  # h; None at the end of the episode
     last_state: int  # t_h
     queue: tuple[int, ...]
-    counter: int | None  # steps since the last state was shown; -1 where a further one is shown in the same step
+    counter: (
+        int | None
+    )  # steps since the last state was shown; -1 where a further one is shown in the same step
     delta: int | None  # Delta and D of the last state, in its first row only
     delay: int | None
 
@@ -49,8 +51,12 @@ class Episode:
     actions: tuple[Any, ...]  # a_1, ..., a_H
     deltas: tuple[int, ...]  # raw Delta_1, ..., Delta_H
     delays: tuple[int, ...]  # D_1, ..., D_H
-    moves: tuple[tuple[pkd.Transition, ...], ...] = attrs.field(repr=False)  # of the base, for a_1, ..., a_H
-    opening: tuple[pkd.Transition, ...] = attrs.field(repr=False)  # chance moves of the base before s_1
+    moves: tuple[tuple[pkd.Transition, ...], ...] = attrs.field(
+        repr=False
+    )  # of the base, for a_1, ..., a_H
+    opening: tuple[pkd.Transition, ...] = attrs.field(
+        repr=False
+    )  # chance moves of the base before s_1
     final: float = 0.0  # paid by the base where the episode stopped
 
     @property
@@ -81,7 +87,11 @@ class Episode:
         delta, delay = (self.deltas[t - 1], self.delays[t - 1]) if first else (None, None)
         return Row(step, t, tuple(range(t, step)), counter, delta, delay)
 
-    def table(self, state_label: Callable[[Any], str] | None = None, action_label: Callable[[Any], str] | None = None) -> str:
+    def table(
+        self,
+        state_label: Callable[[Any], str] | None = None,
+        action_label: Callable[[Any], str] | None = None,
+    ) -> str:
         """The table as text, with the paper's symbols, or with labels where they are given.
 
         Columns: step h, last shown state, queue, counter, Delta of that state, its total delay D.
@@ -98,12 +108,17 @@ class Episode:
         for row in self.rows:
             step = "End" if row.step is None else "" if row.step == previous else str(row.step)
             queue = "(" + ", ".join(map(action, row.queue)) + ")" if row.queue else "-"
-            counter = "-" if row.counter is None else "(-1)" if row.counter == SHOWN else str(row.counter)
+            counter = (
+                "-" if row.counter is None else "(-1)" if row.counter == SHOWN else str(row.counter)
+            )
             numbers = ("-" if n is None else str(n) for n in (row.delta, row.delay))
             lines.append((step, state(row.last_state), queue, counter, *numbers))
             previous = row.step
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -114,9 +129,20 @@ class Episode:
         at = (first.x, first.y, (), SHOWN if self.opening else 0)
         transitions = []
 
-        def go(x: Any, y: Any, queue: tuple[Any, ...] | None, counter: int, action: Any = None, reward: float | None = 0.0) -> None:
+        def go(
+            x: Any,
+            y: Any,
+            queue: tuple[Any, ...] | None,
+            counter: int,
+            action: Any = None,
+            reward: float | None = 0.0,
+        ) -> None:
             nonlocal at
-            transitions.append(pkd.Transition(*model.place(*at), action, *model.place(x, y, queue, counter), reward))
+            transitions.append(
+                pkd.Transition(
+                    *model.place(*at), action, *model.place(x, y, queue, counter), reward
+                )
+            )
             at = (x, y, queue or (), counter)
 
         for move in self.opening:
@@ -131,7 +157,13 @@ class Episode:
             while arrives:
                 left = at[2][1:]
                 for move in self.moves[t - 1]:
-                    go(move.x_next, move.y_next, None if t == self.horizon else left, SHOWN, reward=move.reward)
+                    go(
+                        move.x_next,
+                        move.y_next,
+                        None if t == self.horizon else left,
+                        SHOWN,
+                        reward=move.reward,
+                    )
                 t += 1
                 arrives = t <= len(self.moves) and self.shown_at(t + 1) == step
                 if t <= len(self.moves):

@@ -18,7 +18,9 @@ from pkd_delay.record import Episode
 
 __all__ = ["Simulator", "View", "simulate"]
 
-Policy = Callable[[int, Any, tuple[Any, ...], int], Hashable]  # (h, last shown state, queue, waited) -> action
+Policy = Callable[
+    [int, Any, tuple[Any, ...], int], Hashable
+]  # (h, last shown state, queue, waited) -> action
 
 
 @attrs.frozen
@@ -38,7 +40,13 @@ class View:
     over: bool
 
 
-def simulate(delayed: Delayed, policy: Policy, episodes: int, seed: int = 0, deltas: Sequence[int] | None = None) -> list[Episode]:
+def simulate(
+    delayed: Delayed,
+    policy: Policy,
+    episodes: int,
+    seed: int = 0,
+    deltas: Sequence[int] | None = None,
+) -> list[Episode]:
     """Plays `policy` for some episodes. `deltas` replaces the drawn inter-arrival times of every episode.
 
     >>> from pkd_delay import DelayedMDP, plan
@@ -78,8 +86,14 @@ class Simulator:
         """Starts an episode; s_1 is shown at once."""
         start = self._base.start()
         self._given = deltas
-        self._here: tuple[Any, Any] = self._draw(start.items()) if isinstance(start, Mapping) else start
-        self._states, self._moves, self._actions = list[Any](), list[tuple[Transition, ...]](), list[Any]()
+        self._here: tuple[Any, Any] = (
+            self._draw(start.items()) if isinstance(start, Mapping) else start
+        )
+        self._states, self._moves, self._actions = (
+            list[Any](),
+            list[tuple[Transition, ...]](),
+            list[Any](),
+        )
         self._deltas, self._delays, self._paid = list[int](), list[int](), list[float]()
         self._opening = self._run_chance(settling=False)
         self._states.append(self._here)
@@ -99,7 +113,9 @@ class Simulator:
     def record(self) -> Episode:
         """Everything about the episode, once it is over."""
         if not self._over:
-            raise ModelError(f"record() at step {self._step} of {self._base.horizon}; states and delays are shown when the episode is over")
+            raise ModelError(
+                f"record() at step {self._step} of {self._base.horizon}; states and delays are shown when the episode is over"
+            )
         return Episode(
             horizon=self._base.horizon,
             states=tuple(self._delayed.shown_as(*state) for state in self._states),
@@ -115,7 +131,9 @@ class Simulator:
         """Delta_h ~ P_delay(s_h, a_h), D_h = clip(D_{h-1} + Delta_h; 0, D), s_{h+1} ~ P(s_h, a_h)."""
         drawn = self._delayed.delay_of(*self._here, action).draw(self._rng)
         delta = drawn if self._given is None else self._given[self._step - 1]
-        delay = min(max((self._delays[-1] if self._delays else 0) + delta, 0), self._delayed.max_delay)
+        delay = min(
+            max((self._delays[-1] if self._delays else 0) + delta, 0), self._delayed.max_delay
+        )
         self._deltas.append(delta)
         self._delays.append(delay)
         settling = self._step == self._base.horizon
@@ -136,7 +154,9 @@ class Simulator:
         y_next, z = self._draw([((y_next, z), p) for p, y_next, z in branches])
         x_next = self._draw(z.law if isinstance(z, Known) else self._ask(z))
         reward = self._base.reward(x, y, action)
-        paid = self._draw(self._ask(reward.feature)) if isinstance(reward, UnknownReward) else reward
+        paid = (
+            self._draw(self._ask(reward.feature)) if isinstance(reward, UnknownReward) else reward
+        )
         self._here = (x_next, y_next)
         return Transition(x, y, action, x_next, y_next, paid)
 
@@ -147,12 +167,16 @@ class Simulator:
         """Shows every s_t that is due: t + D_{t-1} <= h, and all of them at the end."""
         last_step = self._step > self._base.horizon
         before = self._shown
-        while self._shown < len(self._states) and (last_step or self._shown + 1 + self._delays[self._shown - 1] <= self._step):
+        while self._shown < len(self._states) and (
+            last_step or self._shown + 1 + self._delays[self._shown - 1] <= self._step
+        ):
             self._shown += 1
         t = self._shown
         seen = self._states[t - 1]
         self._over = last_step or self._base.actions(*seen) is END
-        reward += sum(self._paid[before - 1 : t - 1]) + (self._base.final(*seen) if self._over else 0.0)
+        reward += sum(self._paid[before - 1 : t - 1]) + (
+            self._base.final(*seen) if self._over else 0.0
+        )
         news = self._states[before:t] if self._step > 1 else self._states[:1]
         return View(
             step=self._step,

@@ -176,9 +176,7 @@ class UnknownDelay(Augmented):
         for z, x_next in self.base.samples(base_episode):
             yield Move(z, self.depth), (x_next, SHOWN)
         for move, delta in zip(acted, deltas, strict=True):
-            yield from self.arrivals(
-                move.x, self.delay_feature(move.x, move.y, move.action), delta
-            )
+            yield from self.arrivals(move.x, self.delay_feature(move.x, move.y, move.action), delta)
 
     def arrivals(self, x: Any, given: Any, delta: int) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
         """The arrivals that one Delta decides, of those that can occur, each with its outcome."""

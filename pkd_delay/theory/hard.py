@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil, log, sqrt
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -87,11 +88,15 @@ class HardInstance:
             for node in range(width):
                 children = range(node * actions, min((node + 1) * actions, below))
                 for a in range(actions):
-                    child = children[a % len(children)]  # a node with fewer children than actions reaches some of them twice
+                    child = children[
+                        a % len(children)
+                    ]  # a node with fewer children than actions reaches some of them twice
                     transitions[first + node, a, first + width + child] = 1.0
             first += width
         entry = np.stack([1 - self.codes, 1 + self.codes], axis=3) / (2 * size)
-        transitions[nodes - self.levels[-1] : nodes, :, nodes:success] = entry.reshape(self.levels[-1], actions, 2 * size)
+        transitions[nodes - self.levels[-1] : nodes, :, nodes:success] = entry.reshape(
+            self.levels[-1], actions, 2 * size
+        )
         for i, b in np.ndindex(size, 2):
             here = nodes + 2 * i + b
             transitions[here, :, here - 2 if i else failure] = 1.0
@@ -101,9 +106,15 @@ class HardInstance:
         transitions[failure, :, failure] = 1.0
         rewards = np.zeros((failure + 1, actions))
         rewards[success] = 1.0
-        names = [f"tree {level}.{node}" for level, width in enumerate(self.levels) for node in range(width)]
+        names = [
+            f"tree {level}.{node}"
+            for level, width in enumerate(self.levels)
+            for node in range(width)
+        ]
         names += [f"({i}, {b})" for i in range(1, size + 1) for b in (0, 1)]
-        return pkd.TabularMDP(transitions, rewards, self.horizon, state_names=[*names, "success", "failure"])
+        return pkd.TabularMDP(
+            transitions, rewards, self.horizon, state_names=[*names, "success", "failure"]
+        )
 
     def delayed(self) -> DelayedMDP:
         """The instance as a delayed MDP with constant delay and support bound B = 2 d."""
@@ -111,8 +122,15 @@ class HardInstance:
 
     def _findings(self) -> list[str]:
         leaves = self.levels[-1] if self.levels else 0
-        if self.codes.ndim != 3 or self.codes.shape[0] != leaves or self.codes.shape[1] < 2 or self.codes.shape[2] < 1:
-            return [f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = ({leaves}, 2 or more, 1 or more)"]
+        if (
+            self.codes.ndim != 3
+            or self.codes.shape[0] != leaves
+            or self.codes.shape[1] < 2
+            or self.codes.shape[2] < 1
+        ):
+            return [
+                f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = ({leaves}, 2 or more, 1 or more)"
+            ]
         actions, size = self.codes.shape[1:]
         findings = []
         for width, below in pairwise(self.levels):
@@ -121,13 +139,21 @@ class HardInstance:
                     f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents with {actions} actions, not {width}"
                 )
         if self.levels[0] != 1:
-            findings.append(f"levels {self.levels} start with {self.levels[0]} nodes; a tree has one root")
+            findings.append(
+                f"levels {self.levels} start with {self.levels[0]} nodes; a tree has one root"
+            )
         if not (np.abs(self.codes) <= 1).all():
-            findings.append(f"codes reach {np.abs(self.codes).max():g} in size; expected every theta in [-1, 1]")
+            findings.append(
+                f"codes reach {np.abs(self.codes).max():g} in size; expected every theta in [-1, 1]"
+            )
         if self.horizon < (needed := len(self.levels) + size + 1):
-            findings.append(f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one that pays need {needed}")
+            findings.append(
+                f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one that pays need {needed}"
+            )
         if self.delay < size:
-            findings.append(f"delay is {self.delay}; a delay below the code size {size} would show the code before it is played")
+            findings.append(
+                f"delay is {self.delay}; a delay below the code size {size} would show the code before it is played"
+            )
         return findings
 
 
@@ -140,7 +166,13 @@ def code_mdp(theta: Sequence[float], horizon: int | None = None, actions: int = 
     0.6875
     """
     d = len(theta)
-    return HardInstance((1,), [[theta] * actions], d + 2 if horizon is None else horizon, d, one_shot=horizon is None)
+    return HardInstance(
+        (1,),
+        [[theta] * actions],
+        d + 2 if horizon is None else horizon,
+        d,
+        one_shot=horizon is None,
+    )
 
 
 def tree_levels(states: int, actions: int) -> tuple[int, ...]:
@@ -150,7 +182,9 @@ def tree_levels(states: int, actions: int) -> tuple[int, ...]:
     (1, 3, 8)
     """
     if states < 8 or actions < 2:
-        raise pkd.ModelError(f"states = {states}, actions = {actions}; the tree needs 8 states and 2 actions at least")
+        raise pkd.ModelError(
+            f"states = {states}, actions = {actions}; the tree needs 8 states and 2 actions at least"
+        )
     levels = [1]
     while 8 * levels[0] < states:
         levels[0] *= 2
@@ -177,7 +211,14 @@ class InstancePrior:
 
     @classmethod
     def of_theorem(
-        cls, states: int, actions: int, horizon: int, max_delay: int, branching: int, episodes: float, degree: int | None = None
+        cls,
+        states: int,
+        actions: int,
+        horizon: int,
+        max_delay: int,
+        branching: int,
+        episodes: float,
+        degree: int | None = None,
     ) -> InstancePrior:
         """The prior for K episodes: eps = sqrt(D~ S A log D~ / (96 K)), k the even number of `l1.matching_degree` unless given."""
         theorem = lower_bound(states, actions, horizon, max_delay, branching, episodes)
@@ -202,11 +243,23 @@ class InstancePrior:
         nu_1, nu_2 = self._measures()
         return self._worth(float(nu_2.absolute_mean() - nu_1.absolute_mean()) / 2)
 
-    def draw(self, seed: int = 0, special: tuple[int, int] | None = None) -> HardInstance:
-        """One instance; `special` names the (leaf, action) drawn from nu_2, None: all are drawn from nu_1."""
+    def draw(
+        self, seed: int = 0, special: tuple[int, int] | Literal["random"] | None = "random"
+    ) -> HardInstance:
+        """One instance, with one special pair that is drawn from nu_2.
+
+        special: its (leaf, action); "random": drawn uniformly, as in the proof; None: there is no
+        special pair, and all are drawn from nu_1.
+        """
         rng = np.random.default_rng(seed)
         levels = tree_levels(self.states, self.actions)
-        weights = (self.horizon - len(levels) - np.arange(1, self.code_size + 1)) / (2 * self.code_size)
+        if special == "random":
+            # A stream of its own: the other pairs do not depend on which one is special.
+            place = np.random.default_rng([seed, 1]).integers((levels[-1], self.actions))
+            special = (int(place[0]), int(place[1]))
+        weights = (self.horizon - len(levels) - np.arange(1, self.code_size + 1)) / (
+            2 * self.code_size
+        )
         nu_1, nu_2 = self._measures()
         codes = np.empty((levels[-1], self.actions, self.code_size))
         for pair in np.ndindex(*codes.shape[:2]):
@@ -224,7 +277,9 @@ class InstancePrior:
         return self.scale * size * (2 * remaining - 1 - self.code_size) / 4
 
     def _theta(self, prior: Prior, rng: np.random.Generator) -> Floats:
-        points, chances = (np.array(column, dtype=float) for column in zip(*prior.points(), strict=True))
+        points, chances = (
+            np.array(column, dtype=float) for column in zip(*prior.points(), strict=True)
+        )
         return self.scale * rng.choice(points, size=self.code_size, p=chances / chances.sum())
 
 
@@ -241,7 +296,14 @@ class LowerBound:
 
 
 def lower_bound(
-    states: int, actions: int, horizon: int, max_delay: int, branching: int, episodes: float, *, printed: bool = False
+    states: int,
+    actions: int,
+    horizon: int,
+    max_delay: int,
+    branching: int,
+    episodes: float,
+    *,
+    printed: bool = False,
 ) -> LowerBound:
     """The lower bound with its conditions checked; `printed` has the paper's constant 3072 in place of 4608."""
     size = bounds.code_size(states, horizon, max_delay, branching)
@@ -250,23 +312,38 @@ def lower_bound(
         for what, found, needed, met in [
             ("states", states, "S >= 8", states >= 8),
             ("actions", actions, "A >= 2", actions >= 2),
-            ("D~ = min(D, H/4, B/2, S/4 - 1)", size, "at least 2 for the formula to make sense", size >= 2),
+            (
+                "D~ = min(D, H/4, B/2, S/4 - 1)",
+                size,
+                "at least 2 for the formula to make sense",
+                size >= 2,
+            ),
         ]
         if not met
     ]
     if not findings:
-        height, pairs, least = 8 + 4 * log(states, actions), states * actions, size * states * actions * log(size) / 24
+        height, pairs, least = (
+            8 + 4 * log(states, actions),
+            states * actions,
+            size * states * actions * log(size) / 24,
+        )
         if horizon < height:
-            findings.append(f"horizon is {horizon}; the theorem needs H >= 8 + 4 log_A S = {height:.4g}")
+            findings.append(
+                f"horizon is {horizon}; the theorem needs H >= 8 + 4 log_A S = {height:.4g}"
+            )
         if episodes < least:
-            findings.append(f"episodes is {episodes:g}; the theorem needs K >= D~ S A log(D~)/24 = {least:.6g}")
+            findings.append(
+                f"episodes is {episodes:g}; the theorem needs K >= D~ S A log(D~)/24 = {least:.6g}"
+            )
         if pairs <= 96:
             findings.append(f"S A is {pairs}; n = 48 K/(S A) stays below K/2 only for S A > 96")
     if findings:
         raise pkd.ModelError(findings)
     scale = sqrt(size * pairs * log(size) / (96 * episodes))
     return LowerBound(
-        value=bounds.lower_bound(states, actions, horizon, max_delay, branching, episodes, printed=printed),
+        value=bounds.lower_bound(
+            states, actions, horizon, max_delay, branching, episodes, printed=printed
+        ),
         code_size=size,
         scale=scale,
         samples=48 * episodes / pairs,

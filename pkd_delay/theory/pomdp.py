@@ -37,7 +37,9 @@ class Latent:
         return self.hidden[-1] if self.hidden else self.shown
 
     def __str__(self) -> str:
-        return f"s{self.shown}" + "".join(f"_s{s}in{wait}" for s, wait in zip(self.hidden, self.waits, strict=True))
+        return f"s{self.shown}" + "".join(
+            f"_s{s}in{wait}" for s, wait in zip(self.hidden, self.waits, strict=True)
+        )
 
 
 @attrs.frozen(eq=False)
@@ -49,7 +51,9 @@ class POMDP:
 
     states: tuple[Hashable, ...]
     actions: tuple[Hashable, ...]
-    transitions: Mapping[tuple[Hashable, Hashable], Belief]  # (state, action) -> {next state: probability}
+    transitions: Mapping[
+        tuple[Hashable, Hashable], Belief
+    ]  # (state, action) -> {next state: probability}
     observations: Mapping[Hashable, Hashable]  # state -> what is seen there
     rewards: Mapping[tuple[Hashable, Hashable], float]
     start: Belief
@@ -87,19 +91,32 @@ class POMDP:
         ]
         for s, name in zip(self.states, names, strict=True):
             for a in self.actions:
-                lines += [f"T: {_identifier(a)} : {name} : {_identifier(t)} {float(p)!r}" for t, p in self.transitions[s, a].items()]
-        lines += [f"O: * : {name} : {_identifier(self.observations[s])} 1.0" for s, name in zip(self.states, names, strict=True)]
+                lines += [
+                    f"T: {_identifier(a)} : {name} : {_identifier(t)} {float(p)!r}"
+                    for t, p in self.transitions[s, a].items()
+                ]
+        lines += [
+            f"O: * : {name} : {_identifier(self.observations[s])} 1.0"
+            for s, name in zip(self.states, names, strict=True)
+        ]
         for s, name in zip(self.states, names, strict=True):
-            lines += [f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}" for a in self.actions]
+            lines += [
+                f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}"
+                for a in self.actions
+            ]
         return "\n".join(lines) + "\n"
 
-    def _action_value(self, step: int, belief: Belief, action: Hashable, value: Callable[[int, Belief], float]) -> float:
+    def _action_value(
+        self, step: int, belief: Belief, action: Hashable, value: Callable[[int, Belief], float]
+    ) -> float:
         total = sum(p * self.rewards[s, action] for s, p in belief.items())
         ahead: dict[Hashable, float] = {}
         for s, p in belief.items():
             for t, q in self.transitions[s, action].items():
                 ahead[t] = ahead.get(t, 0.0) + p * q
-        return total + sum(weight * value(step + 1, posterior) for weight, posterior in self._seen(ahead))
+        return total + sum(
+            weight * value(step + 1, posterior) for weight, posterior in self._seen(ahead)
+        )
 
     def _seen(self, belief: Belief) -> Iterator[tuple[float, Belief]]:
         """(probability of an observation, belief after it), for each observation that can be made."""
@@ -116,7 +133,9 @@ def delayed_pomdp(delayed: DelayedMDP) -> POMDP:
 
     def moves(latent: Latent, a: int) -> Iterator[tuple[Latent, float]]:
         s = latent.current
-        delay = latent.waits[-1] if latent.waits else 0  # D_{h-1}: how long the current state stays hidden
+        delay = (
+            latent.waits[-1] if latent.waits else 0
+        )  # D_{h-1}: how long the current state stays hidden
         for index, p_delta in enumerate(delayed.inter_arrival[s, a]):
             wait = min(max(delay + index - 1, 0), delayed.max_delay)
             for s_next, p in enumerate(delayed.mdp.transitions[s, a]):

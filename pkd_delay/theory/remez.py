@@ -19,7 +19,13 @@ import attrs
 
 import pkd
 
-__all__ = ["BERNSTEIN", "BestApproximation", "Prior", "best_approximation", "moment_matching_priors"]
+__all__ = [
+    "BERNSTEIN",
+    "BestApproximation",
+    "Prior",
+    "best_approximation",
+    "moment_matching_priors",
+]
 
 BERNSTEIN = 0.2801694990238691  # the limit of k delta_k (Varga and Carpenter, 1985)
 
@@ -30,7 +36,9 @@ class BestApproximation:
 
     degree: int  # k
     error: Decimal  # delta_k
-    nodes: tuple[Decimal, ...]  # 0 = x_0 < ... < x_{k/2+1} = 1, where the error is +-delta_k in turn; k/2 + 2 of them
+    nodes: tuple[
+        Decimal, ...
+    ]  # 0 = x_0 < ... < x_{k/2+1} = 1, where the error is +-delta_k in turn; k/2 + 2 of them
     coefficients: tuple[Decimal, ...]  # of x^0, x^2, ..., x^k; k/2 + 1 of them
 
     def __call__(self, x: float) -> float:
@@ -47,7 +55,9 @@ class Prior:
     """A symmetric distribution with finitely many atoms in [-1, 1]."""
 
     atoms: tuple[Decimal, ...]  # not negative, rising
-    weights: tuple[Decimal, ...]  # of the pair {-atom, +atom}; of the single point where the atom is 0
+    weights: tuple[
+        Decimal, ...
+    ]  # of the pair {-atom, +atom}; of the single point where the atom is 0
     digits: int = 60  # that atoms and weights carry, and that sums over them are made with
 
     def points(self) -> list[tuple[Decimal, Decimal]]:
@@ -55,7 +65,9 @@ class Prior:
         pairs: list[tuple[Decimal, Decimal]] = []
         with localcontext(prec=self.digits):
             for atom, weight in zip(self.atoms, self.weights, strict=True):
-                pairs += [(atom, weight)] if atom == 0 else [(-atom, weight / 2), (atom, weight / 2)]
+                pairs += (
+                    [(atom, weight)] if atom == 0 else [(-atom, weight / 2), (atom, weight / 2)]
+                )
         return sorted(pairs)
 
     def moment(self, order: int) -> Decimal:
@@ -81,10 +93,21 @@ def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
     """
     _check_degree(degree)
     half = degree // 2
-    with localcontext(prec=digits + 2 * degree) as context:  # the powers of t lose about 0.8 digits per degree
+    with localcontext(
+        prec=digits + 2 * degree
+    ) as context:  # the powers of t lose about 0.8 digits per degree
         # The peaks of the Chebyshev polynomial of degree k + 2 are close to where the error of |x| peaks.
-        nodes = [Decimal(0), *(Decimal(math.cos((half + 1 - j) * math.pi / (degree + 2))) for j in range(1, half + 1)), Decimal(1)]
-        tolerance = Decimal(10) ** -(digits // 2 + 5)  # the exchange converges quadratically: the last step doubles the digits
+        nodes = [
+            Decimal(0),
+            *(
+                Decimal(math.cos((half + 1 - j) * math.pi / (degree + 2)))
+                for j in range(1, half + 1)
+            ),
+            Decimal(1),
+        ]
+        tolerance = Decimal(10) ** -(
+            digits // 2 + 5
+        )  # the exchange converges quadratically: the last step doubles the digits
         for _ in range(60):
             error, coefficients = _level(nodes)
             moved = [nodes[0], *_peaks(coefficients, nodes), nodes[-1]]
@@ -94,9 +117,13 @@ def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
                 error, coefficients = _level(nodes)
                 break
         else:
-            raise ArithmeticError(f"the exchange for degree {degree} did not settle in 60 rounds at {digits} digits")
+            raise ArithmeticError(
+                f"the exchange for degree {degree} did not settle in 60 rounds at {digits} digits"
+            )
         context.prec = digits
-        return BestApproximation(degree, +error, tuple(+x for x in nodes), tuple(+c for c in coefficients))
+        return BestApproximation(
+            degree, +error, tuple(+x for x in nodes), tuple(+c for c in coefficients)
+        )
 
 
 @cache
@@ -123,12 +150,17 @@ def moment_matching_priors(degree: int, digits: int = 60) -> tuple[Prior, Prior]
 
 def _check_degree(degree: int) -> None:
     if degree < 2 or degree % 2:
-        raise pkd.ModelError(f"degree is {degree}; expected an even number of at least 2, because |x| is even")
+        raise pkd.ModelError(
+            f"degree is {degree}; expected an even number of at least 2, because |x| is even"
+        )
 
 
 def _signed_weights(t: Sequence[Decimal]) -> list[Decimal]:
     """w_j = 1 / prod_{i != j} (t_j - t_i): the divided difference of f at all t is sum_j w_j f(t_j)."""
-    return [1 / math.prod((t_j - t_i for i, t_i in enumerate(t) if i != j), start=Decimal(1)) for j, t_j in enumerate(t)]
+    return [
+        1 / math.prod((t_j - t_i for i, t_i in enumerate(t) if i != j), start=Decimal(1))
+        for j, t_j in enumerate(t)
+    ]
 
 
 def _level(nodes: Sequence[Decimal]) -> tuple[Decimal, list[Decimal]]:
@@ -152,7 +184,9 @@ def _interpolate(t: Sequence[Decimal], values: Sequence[Decimal]) -> list[Decima
     coefficients = [table[-1]]
     for t_j, top in zip(reversed(t[:-1]), reversed(table[:-1]), strict=True):
         shifted = [Decimal(0), *coefficients]
-        coefficients = [high - t_j * low for high, low in zip(shifted, [*coefficients, Decimal(0)], strict=True)]
+        coefficients = [
+            high - t_j * low for high, low in zip(shifted, [*coefficients, Decimal(0)], strict=True)
+        ]
         coefficients[0] += top
     return coefficients
 
@@ -171,7 +205,10 @@ def _peaks(coefficients: Sequence[Decimal], nodes: Sequence[Decimal]) -> list[De
     zeros = [_bisect(error, left, right) for left, right in pairwise(nodes)]
     peaks = [_bisect(derivative, left, right) for left, right in pairwise(zeros)]
     for _ in range(8):  # Newton's method; bisection has already given it ten digits
-        peaks = [x + derivative(x) / (2 * _horner(slope, x**2) + 4 * x**2 * _horner(bend, x**2)) for x in peaks]
+        peaks = [
+            x + derivative(x) / (2 * _horner(slope, x**2) + 4 * x**2 * _horner(bend, x**2))
+            for x in peaks
+        ]
     return peaks
 
 

@@ -18,7 +18,15 @@ import numpy as np
 import pkd
 from pkd_delay.process import DelayedMDP
 
-__all__ = ["Formula", "assignments_of", "blind_mdp", "delayed", "played_by", "rounds_for_gap", "value_of"]
+__all__ = [
+    "Formula",
+    "assignments_of",
+    "blind_mdp",
+    "delayed",
+    "played_by",
+    "rounds_for_gap",
+    "value_of",
+]
 
 Assignment = tuple[bool, ...]
 
@@ -45,16 +53,24 @@ class Formula:
                 findings.append(f"clause {j} is empty; expected literals such as (1, -2)")
             for literal in clause:
                 if literal == 0 or abs(literal) > self.n_variables:
-                    findings.append(f"clause {j} has the literal {literal}; expected 1..{self.n_variables} or -{self.n_variables}..-1")
+                    findings.append(
+                        f"clause {j} has the literal {literal}; expected 1..{self.n_variables} or -{self.n_variables}..-1"
+                    )
         if findings:
             raise pkd.ModelError(findings)
 
     @classmethod
     def from_dimacs(cls, text: str) -> Formula:
         """Reads the DIMACS text format: comments c, one line `p cnf variables clauses`, clauses that end in 0."""
-        lines = [line.split() for line in text.splitlines() if line.strip() and line.split()[0] not in {"c", "%"}]
+        lines = [
+            line.split()
+            for line in text.splitlines()
+            if line.strip() and line.split()[0] not in {"c", "%"}
+        ]
         if not lines or lines[0][:2] != ["p", "cnf"] or len(lines[0]) != 4:
-            raise pkd.ModelError("the text does not begin with a line `p cnf <variables> <clauses>`")
+            raise pkd.ModelError(
+                "the text does not begin with a line `p cnf <variables> <clauses>`"
+            )
         clauses: list[list[int]] = [[]]
         for word in (word for line in lines[1:] for word in line):
             if word == "0":
@@ -73,7 +89,9 @@ class Formula:
 
     def fraction(self, assignment: Sequence[bool]) -> float:
         """The fraction of the clauses that an assignment of x_1..x_n satisfies."""
-        return sum(any(_holds(literal, assignment) for literal in clause) for clause in self.clauses) / len(self.clauses)
+        return sum(
+            any(_holds(literal, assignment) for literal in clause) for clause in self.clauses
+        ) / len(self.clauses)
 
 
 def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
@@ -111,7 +129,13 @@ def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     for step in range(rounds * n):
         place = f"round {step // n + 1}, x{step % n + 1}"
         names += [f"{place}, clause {j}" for j in range(m)] + [f"{place}, safe"]
-    return pkd.TabularMDP(transitions, rewards, 1 + rounds * n, state_names=[*names, "lost"], action_names=["false", "true"])
+    return pkd.TabularMDP(
+        transitions,
+        rewards,
+        1 + rounds * n,
+        state_names=[*names, "lost"],
+        action_names=["false", "true"],
+    )
 
 
 def delayed(formula: Formula, rounds: int = 1) -> DelayedMDP:
@@ -134,7 +158,9 @@ def assignments_of(formula: Formula, actions: Sequence[int]) -> list[Assignment]
     n = formula.n_variables
     if len(actions) <= 1 or (len(actions) - 1) % n:
         raise pkd.ModelError(f"{len(actions)} actions were given; expected 1 + rounds * {n}")
-    return [tuple(bool(a) for a in actions[first : first + n]) for first in range(1, len(actions), n)]
+    return [
+        tuple(bool(a) for a in actions[first : first + n]) for first in range(1, len(actions), n)
+    ]
 
 
 def value_of(formula: Formula, actions: Sequence[int]) -> float:
@@ -156,7 +182,9 @@ def rounds_for_gap(n_clauses: int, gap: float) -> int:
     17
     """
     if n_clauses < 1 or not 0 < gap < 1:
-        raise pkd.ModelError(f"n_clauses = {n_clauses}, gap = {gap}; expected 1 or more clauses and a gap strictly between 0 and 1")
+        raise pkd.ModelError(
+            f"n_clauses = {n_clauses}, gap = {gap}; expected 1 or more clauses and a gap strictly between 0 and 1"
+        )
     return 1 if n_clauses == 1 else ceil(log(gap) / log(1 - 1 / n_clauses))
 
 

@@ -71,7 +71,10 @@ def test_a_delayed_base_equals_its_delayed_table(case):
     delay = {-1: 0.2, 0: 0.3, 1: 0.5}
     table = pkd.flatten(base, law)
     delayed = DelayedMDP(table, delay, max_delay)
-    assert close(pkd.plan(KnownDelay(base, delay, max_delay), law).value, pkd.plan(delayed.known(), delayed.law()).value)
+    assert close(
+        pkd.plan(KnownDelay(base, delay, max_delay), law).value,
+        pkd.plan(delayed.known(), delayed.law()).value,
+    )
 
 
 def test_a_delayed_inventory_still_learns_one_demand_law():
@@ -80,7 +83,9 @@ def test_a_delayed_inventory_still_learns_one_demand_law():
     delayed = Delayed(_Problem(base), {0: 0.5, 1: 0.5}, 2)
     run = pkd.learn(delayed.known(), delayed.law(), 20, optimism=pkd.MVP.practical())
     assert {z: sum(row.values()) for z, row in run.counts.items()} == {"demand": 20 * base.horizon}
-    run = pkd.learn(unknown, DelayLaw(DEMAND, {0: 0.5, 1: 0.5}, unknown), 20, optimism=pkd.MVP.practical())
+    run = pkd.learn(
+        unknown, DelayLaw(DEMAND, {0: 0.5, 1: 0.5}, unknown), 20, optimism=pkd.MVP.practical()
+    )
     assert sum(run.counts[Move("demand")].values()) == 20 * base.horizon
     assert {z.given for z in run.counts if isinstance(z, Arrival)} == {None}
 
@@ -117,18 +122,24 @@ class TestActionSets:
         )
 
     def test_with_a_substitute_all_actions_are_on_offer(self):
-        model = KnownDelay(Inventory(same_actions=False), {0: 1.0}, 1, instead=lambda x, y, a: min(a, 3 - y))
+        model = KnownDelay(
+            Inventory(same_actions=False), {0: 1.0}, 1, instead=lambda x, y, a: min(a, 3 - y)
+        )
         assert sorted(model.actions(*model.start())) == [0, 1, 2, 3]
 
     def test_a_substitute_is_what_the_base_does_and_pays(self):
         """An order above the room is cut to it: the capped order is worth what the same-actions inventory pays for it."""
-        cut = KnownDelay(Inventory(same_actions=False), {1: 1.0}, 2, instead=lambda x, y, a: min(a, 3 - y))
+        cut = KnownDelay(
+            Inventory(same_actions=False), {1: 1.0}, 2, instead=lambda x, y, a: min(a, 3 - y)
+        )
         law = DelayLaw(DEMAND, {1: 1.0}, cut)
         whole = best_in_base(_CutInventory(), DEMAND, lambda state, a: (0.0, 0.0, 1.0), 2)
         assert close(solve(cut, law), whole)
 
     def test_a_substitute_that_is_not_on_offer_either_is_refused(self):
-        with pytest.raises(pkd.ModelError, match=r"instead\(x=None, y=2, a=2\) is 9; expected one of \[0, 1\]"):
+        with pytest.raises(
+            pkd.ModelError, match=r"instead\(x=None, y=2, a=2\) is 9; expected one of \[0, 1\]"
+        ):
             KnownDelay(Inventory(same_actions=False), {0: 1.0}, 1, instead=lambda x, y, a: 9)
 
 

@@ -34,7 +34,9 @@ def test_the_two_state_chain_has_its_closed_form(delay, value):
     assert optimum(DelayedMDP.constant(two_state_chain(), delay)) == pytest.approx(value, abs=1e-10)
 
 
-@pytest.mark.parametrize(("delay", "value"), list(enumerate([3.3972639592, 3.3968921124, 3.3967253173, 3.3966522172])))
+@pytest.mark.parametrize(
+    ("delay", "value"), list(enumerate([3.3972639592, 3.3968921124, 3.3967253173, 3.3966522172]))
+)
 def test_riverswim_has_its_published_values(delay, value):
     assert optimum(DelayedMDP.constant(riverswim(), delay)) == pytest.approx(value, abs=5e-11)
 
@@ -45,7 +47,9 @@ def test_the_optimum_falls_with_the_largest_delay_and_stays_from_the_horizon_on(
     H = delayed.mdp.horizon
     values = [optimum(DelayedMDP(delayed.mdp, delayed.inter_arrival, D)) for D in range(H + 2)]
     assert all(later <= earlier + 1e-10 for earlier, later in itertools.pairwise(values))
-    assert values[max(H - 1, 0) :] == pytest.approx([values[-1]] * len(values[max(H - 1, 0) :]), abs=1e-12)
+    assert values[max(H - 1, 0) :] == pytest.approx(
+        [values[-1]] * len(values[max(H - 1, 0) :]), abs=1e-12
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -110,8 +114,15 @@ def test_a_crude_bound_on_the_delay_costs_nothing_where_real_delays_are_short(de
     P = np.repeat(np.array([[0.0, 1.0], [1.0, 0.0]])[:, None, :], 2, axis=1)
     mdp = pkd.TabularMDP(P, rng.random((2, 2)), 7)
     laws = {(s, a): {1 - 2 * s: 1.0} for s in range(2) for a in range(2)}
-    delay_counts = {"known": None, "unknown": DelayedMDP(mdp, laws, 1).inter_arrival * 1e8}[delay_law]
-    values = [pkd_delay.optimistic_plan(DelayedMDP(mdp, laws, D), P * 1e8, delay_counts, episodes=10).value for D in (1, 2, 6)]
+    delay_counts = {"known": None, "unknown": DelayedMDP(mdp, laws, 1).inter_arrival * 1e8}[
+        delay_law
+    ]
+    values = [
+        pkd_delay.optimistic_plan(
+            DelayedMDP(mdp, laws, D), P * 1e8, delay_counts, episodes=10
+        ).value
+        for D in (1, 2, 6)
+    ]
     assert values[0] < 6.5
     assert values == pytest.approx([values[0]] * 3, abs=1e-12)
 

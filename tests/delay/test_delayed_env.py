@@ -19,7 +19,10 @@ def env(max_delay=3):
 
 @pytest.mark.parametrize("max_delay", [0, 1, 3, 20])
 def test_gymnasiums_own_checker_passes(max_delay):
-    check_env(DelayedEnv(DelayedMDP(grid(horizon=5), {-1: 0.3, 0: 0.3, 2: 0.4}, max_delay)), skip_render_check=True)
+    check_env(
+        DelayedEnv(DelayedMDP(grid(horizon=5), {-1: 0.3, 0: 0.3, 2: 0.4}, max_delay)),
+        skip_render_check=True,
+    )
 
 
 def test_the_observations_of_table_two():

@@ -41,7 +41,12 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
     ("arguments", "findings"),
     [
         ({"inter_arrival": {0: 0.5}}, ["inter_arrival sums to 0.5, not 1"]),
-        ({"inter_arrival": {-2: 1.0}}, ["inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"]),
+        (
+            {"inter_arrival": {-2: 1.0}},
+            [
+                "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"
+            ],
+        ),
         ({"max_delay": -1}, ["max_delay is -1; expected an integer >= 0"]),
         ({"max_delay": 1.5}, ["max_delay is 1.5; expected an integer >= 0"]),
         (
@@ -50,13 +55,21 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
         ),
         (
             {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
-            ["inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."],
+            [
+                "inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."
+            ],
         ),
         (
             {"inter_arrival": {(s, a): {0: 1.0} for s in range(3) for a in range(2)}},
-            [f"inter_arrival has a law for (2, {a}); expected (s, a) with s < 2 and a < 2" for a in range(2)],
+            [
+                f"inter_arrival has a law for (2, {a}); expected (s, a) with s < 2 and a < 2"
+                for a in range(2)
+            ],
         ),
-        ({"branching": 1}, ["branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None"]),
+        (
+            {"branching": 1},
+            ["branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None"],
+        ),
         (
             {"inter_arrival": {0: float("nan")}, "max_delay": -3, "branching": 1},
             [
@@ -75,19 +88,28 @@ def test_bad_input_is_refused_with_all_findings_at_once(arguments, findings):
 
 def test_many_bad_rows_are_counted_and_not_all_listed():
     with pytest.raises(pkd.ModelError) as error:
-        DelayedMDP(pkd.TabularMDP(np.ones((9, 1, 9)) / 9, np.ones((9, 1)), 2), np.zeros((9, 1, 2)), 1)
+        DelayedMDP(
+            pkd.TabularMDP(np.ones((9, 1, 9)) / 9, np.ones((9, 1)), 2), np.zeros((9, 1, 2)), 1
+        )
     assert error.value.findings[0] == "inter_arrival[0, 0] sums to 0, not 1"
     assert error.value.findings[-1] == "... and 4 more of this kind"
 
 
 def test_names_of_the_wrong_length_are_refused():
     with pytest.raises(pkd.ModelError, match="state_names: expected 2 names"):
-        DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 3, state_names=["only one"]), LAW, 1)
+        DelayedMDP(
+            pkd.TabularMDP(MDP.transitions, MDP.rewards, 3, state_names=["only one"]), LAW, 1
+        )
 
 
 def test_a_model_in_place_of_a_table_is_refused_with_the_way_out():
-    with pytest.raises(pkd.ModelError, match=r"expected a pkd.TabularMDP \(for any other model use pkd_delay.Delayed\)"):
-        DelayedMDP(TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1)
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"expected a pkd.TabularMDP \(for any other model use pkd_delay.Delayed\)",
+    ):
+        DelayedMDP(
+            TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1
+        )
 
 
 def test_a_constant_delay_below_zero_is_refused():
@@ -97,26 +119,45 @@ def test_a_constant_delay_below_zero_is_refused():
 
 def test_a_plan_that_no_memory_can_hold_is_refused_before_any_is_taken():
     delayed = DelayedMDP.constant(pkd.TabularMDP(MDP.transitions, MDP.rewards, 200), 150)
-    with pytest.raises(pkd.ModelError, match=r"a plan for S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"a plan for S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each",
+    ):
         pkd_delay.plan(delayed)
 
 
 def test_an_unknown_word_for_the_delay_law_is_refused():
-    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+    with pytest.raises(
+        pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'
+    ):
         pkd_delay.learn(DelayedMDP(MDP, LAW, 1), 10, delay_law="guess")
-    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+    with pytest.raises(
+        pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'
+    ):
         Delayed(MDP, LAW, 1, delay_law="guess")
 
 
 def test_sizes_are_those_of_the_papers_definitions():
     """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15 and 150."""
-    sizes = DelayedMDP(pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3).sizes
-    assert (sizes.queues, sizes.augmented_states, sizes.y, sizes.z) == (15, 4125, (825, 165), (15, 150))
+    sizes = DelayedMDP(
+        pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3
+    ).sizes
+    assert (sizes.queues, sizes.augmented_states, sizes.y, sizes.z) == (
+        15,
+        4125,
+        (825, 165),
+        (15, 150),
+    )
 
 
 def test_erratum_the_number_of_y_needs_all_counters():
     """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60; W + 2 counters would give 45."""
-    assert DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1).sizes.y[0] == 60
+    assert (
+        DelayedMDP(
+            pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1
+        ).sizes.y[0]
+        == 60
+    )
 
 
 def reachable_values(thing, seen):

@@ -50,13 +50,18 @@ def test_an_optimistic_plan_is_evaluated_under_the_truth():
 
 def test_simulated_episodes_earn_the_value(plan):
     returns = np.array([episode.total for episode in plan.simulate(3000, seed=1)])
-    assert returns.mean() == pytest.approx(plan.value, abs=4 * returns.std() / math.sqrt(len(returns)))
+    assert returns.mean() == pytest.approx(
+        plan.value, abs=4 * returns.std() / math.sqrt(len(returns))
+    )
 
 
 def test_the_table_shows_labels(plan):
     lines = [line.split() for line in plan.table(2).splitlines()]
     assert lines[0] == ["state", "queue", "waited", "action", "value"]
-    assert [line[:4] for line in lines[1:]] == [["low", "low", "1", "low"], ["low", "high", "1", "low"]]
+    assert [line[:4] for line in lines[1:]] == [
+        ["low", "low", "1", "low"],
+        ["low", "high", "1", "low"],
+    ]
 
 
 def test_the_csv_holds_every_rule_with_labels(plan, tmp_path):
@@ -64,7 +69,14 @@ def test_the_csv_holds_every_rule_with_labels(plan, tmp_path):
     with (tmp_path / "policy.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(list(plan.rules())) == 1 + 2 + 4 + 2 * 4
-    assert rows[0] | {"value": ""} == {"step": "1", "state": "low", "queue": "-", "waited": "0", "action": "low", "value": ""}
+    assert rows[0] | {"value": ""} == {
+        "step": "1",
+        "state": "low",
+        "queue": "-",
+        "waited": "0",
+        "action": "low",
+        "value": "",
+    }
     assert float(rows[0]["value"]) == pytest.approx(plan.value, abs=1e-8)
     assert rows[-1]["queue"] == "high high"
 
@@ -84,14 +96,20 @@ def test_a_saved_policy_without_delay_has_empty_queues(tmp_path):
 
 def test_a_saved_policy_refuses_what_cannot_occur(plan, tmp_path):
     plan.save(tmp_path / "policy.npz")
-    with pytest.raises(pkd.ModelError, match=r"the policy has no rule for step 1, state 1, queue \(\), waited 0; it cannot occur"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"the policy has no rule for step 1, state 1, queue \(\), waited 0; it cannot occur",
+    ):
         SavedPolicy.load(tmp_path / "policy.npz").action(1, 1)
 
 
 @pytest.mark.parametrize("content", [b"not an archive", b""])
 def test_a_file_that_is_no_policy_is_refused(content, tmp_path):
     (tmp_path / "other.npz").write_bytes(content)
-    with pytest.raises(pkd.ModelError, match=r"is not a saved policy; expected an .npz file that DelayedPlan.save wrote"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"is not a saved policy; expected an .npz file that DelayedPlan.save wrote",
+    ):
         SavedPolicy.load(tmp_path / "other.npz")
 
 

@@ -10,7 +10,9 @@ from pkd_delay import DelayedMDP, plan
 from pkd_delay.problems import two_state_chain
 from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
 
-MARCH = pkd.TabularMDP([[[0, 1, 0]] * 2, [[0, 0, 1]] * 2, [[1, 0, 0]] * 2], [[0, 1], [1, 0], [0, 1]], 3)  # states 0, 1, 2 in this order
+MARCH = pkd.TabularMDP(
+    [[[0, 1, 0]] * 2, [[0, 0, 1]] * 2, [[1, 0, 0]] * 2], [[0, 1], [1, 0], [0, 1]], 3
+)  # states 0, 1, 2 in this order
 
 
 def ignoring(delayed: DelayedMDP) -> IgnoringDelay:
@@ -22,7 +24,9 @@ def test_ignoring_the_delay_names_a_state_that_has_moved_on(delay: int) -> None:
     """A chain that stays with .1: a state that is k steps old is still the current one with (1 + (-.8)^k) / 2."""
     delayed = DelayedMDP.constant(two_state_chain(horizon=10, stay=0.1), delay)
     expected = sum((1 + (-0.8) ** min(t, delay)) / 2 for t in range(10))
-    assert pkd.evaluate(delayed.known(), delayed.law(), ignoring(delayed)) == pytest.approx(expected, abs=1e-12)
+    assert pkd.evaluate(delayed.known(), delayed.law(), ignoring(delayed)) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def test_a_state_that_cannot_be_current_is_met_as_when_it_was_shown() -> None:
@@ -56,7 +60,10 @@ def test_a_learner_that_ignores_the_delay_plans_when_episodes_have_doubled() -> 
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    runs = [learn_ignoring_delay(DelayedMDP.constant(two_state_chain(), 1), 30, seed=seed) for seed in (4, 4, 5)]
+    runs = [
+        learn_ignoring_delay(DelayedMDP.constant(two_state_chain(), 1), 30, seed=seed)
+        for seed in (4, 4, 5)
+    ]
     assert np.array_equal(runs[0].returns, runs[1].returns)
     assert not np.array_equal(runs[0].returns, runs[2].returns)
 
@@ -64,7 +71,9 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_counting_every_state_by_itself_changes_no_value() -> None:
     delayed = DelayedMDP(two_state_chain(), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
     own = CountsPerState(delayed.known())
-    assert pkd.plan(own, own.law(delayed.law())).value == pytest.approx(plan(delayed).value, abs=1e-12)
+    assert pkd.plan(own, own.law(delayed.law())).value == pytest.approx(
+        plan(delayed).value, abs=1e-12
+    )
 
 
 def test_every_queue_learns_alone_when_states_are_counted_by_themselves() -> None:
