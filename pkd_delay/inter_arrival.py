@@ -149,8 +149,10 @@ def find_faults(law: Any, where: str) -> list[str]:
         found = [] if len(values) >= 2 else [few]
     else:
         return [
-            f"{where} is {law!r}; expected {{Delta: probability}} or the probabilities of "
-            "Delta = -1, 0, ..., W"
+            (
+                f"{where} is {law!r}; expected {{Delta: probability}} or the probabilities of "
+                "Delta = -1, 0, ..., W"
+            )
         ]
     if not values:
         return [f"{where} is empty; give {{Delta: probability}} with Delta in -1, 0, 1, ..."]

@@ -353,9 +353,11 @@ def _make_table(
         array = np.asarray(given)
         if array.ndim != 3 or array.shape[:2] != nothing.shape[:2] or array.shape[2] < 2:
             return nothing, [
-                f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
-                f"({n_states}, {n_actions}, at least 2): "
-                "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
+                (
+                    f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
+                    f"({n_states}, {n_actions}, at least 2): "
+                    "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
+                )
             ]
         laws = {(s, a): (array[s, a].tolist(), f"inter_arrival[{s}, {a}]") for s, a in pairs}
     wrong = _find_wrong_rows(laws)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 import pkd
 from pkd import bounds
-from pkd_delay.theory.l1 import matching_degree, smallest_dimension
 from pkd_delay.process import DelayedMDP
+from pkd_delay.theory.l1 import matching_degree, smallest_dimension
 from pkd_delay.theory.remez import Prior, moment_matching_priors
 
 __all__ = ["HardInstance", "InstancePrior", "LowerBound", "code_mdp", "lower_bound", "tree_levels"]
