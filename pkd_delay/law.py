@@ -6,7 +6,7 @@ adapters: it answers the base's features (`KnownDelay`), and `Move` and `Arrival
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pkd.model import Law
 
 __all__ = ["DelayLaw"]
-
-NO_MODEL = "this DelayLaw was made without a model; give the adapter that it shall answer for"
 
 
 class DelayLaw:
@@ -47,36 +45,40 @@ class DelayLaw:
         base: Law,
         inter_arrival: InterArrivalOf,
         *models: Augmented,
-        later: Callable[[], UnknownDelay] | None = None,
+        later: Iterable[tuple[type, Callable[[], Augmented]]] = (),
     ) -> None:
         """`models`: the adapters whose features and episodes it will be asked about.
 
-        `later` gives the `UnknownDelay` when it is first asked about. The law is checked against
-        an UnknownDelay as soon as that is there.
+        `later` holds pairs (class of an augmented y, how to get its adapter), for adapters that
+        are not built before they are asked about. The law is checked against an UnknownDelay as
+        soon as that is there.
         """
         self._base, self.delay_of = base, per_action(inter_arrival)
         self._models = {model.y_type: model for model in models}
-        self._later = later
+        self._later = dict(later)
         # The depth of the features of an UnknownDelay of this base; -1: there is no such adapter.
         self._depth = next_depth(models[0].facts.features) if models else -1
         self._laws: dict[tuple[Any, Any], InterArrival] | None = None  # of each (x, given)
         if UnknownDelay.y_type in self._models:
             self._arrival_laws()
 
-    def _unknown(self) -> UnknownDelay:
-        """The adapter for an unknown law, built where it is needed."""
-        if UnknownDelay.y_type not in self._models:
-            if self._later is None:
-                raise ModelError(NO_MODEL)
-            self._models[UnknownDelay.y_type] = self._later()
-        model = self._models[UnknownDelay.y_type]
-        assert isinstance(model, UnknownDelay)
-        return model
+    def _model(self, y_type: type) -> Augmented:
+        """The adapter with this class of y, built if need be."""
+        if y_type not in self._models:
+            if y_type not in self._later:
+                raise ModelError(
+                    f"this DelayLaw has no adapter for {y_type.__name__}; give it the model that "
+                    "it shall answer for"
+                )
+            self._models[y_type] = self._later[y_type]()
+        return self._models[y_type]
 
     def _arrival_laws(self) -> Mapping[tuple[Any, Any], InterArrival]:
         """The law of Delta for each (x, delay_feature) of the UnknownDelay."""
         if self._laws is None:
-            self._laws = _collect_laws(self._unknown(), self.delay_of)
+            model = self._model(UnknownDelay.y_type)
+            assert isinstance(model, UnknownDelay)
+            self._laws = _collect_laws(model, self.delay_of)
         return self._laws
 
     def __call__(self, z: Any) -> Mapping[Any, float]:
@@ -98,10 +100,7 @@ class DelayLaw:
         """
         if not episode.transitions:  # the base started at an END
             return ()
-        y_type = type(episode.transitions[0].y)
-        model = self._unknown() if y_type is UnknownDelay.y_type else self._models.get(y_type)
-        if model is None:
-            raise ModelError(NO_MODEL)
+        model = self._model(type(episode.transitions[0].y))
         base_reveal = getattr(self._base, "reveal", None)
         base_part = None
         if base_reveal is not None:

@@ -30,10 +30,11 @@ __all__ = ["DelayedPlan", "Rule", "SavedPolicy"]
 HEADER = ("step", "state", "queue", "waited", "action", "value")
 KIND = "policy of a delayed MDP"  # what the file says of itself
 SHOWN_FINDINGS = 5
-# What NumPy, the zip reader and the JSON reader raise on damaged files.
+# What NumPy, the zip reader and the JSON reader raise on damaged files. A RuntimeError: the file
+# says that it is encrypted, or packed by a method that is not known here.
 DAMAGE = (
-    ModelError, OSError, EOFError, KeyError, IndexError, TypeError, ValueError, NotImplementedError,
-    RecursionError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error,
+    ModelError, OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, MemoryError,
+    OverflowError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 

@@ -29,9 +29,9 @@ from pkd_delay.inter_arrival import (
     find_faults,
     per_action,
 )
-from pkd_delay.known import KnownDelay, find_longest
+from pkd_delay.known import KnownDelay, Pending, find_longest
 from pkd_delay.law import DelayLaw
-from pkd_delay.unknown import DelayFeature, UnknownDelay
+from pkd_delay.unknown import DelayFeature, Queued, UnknownDelay
 
 if TYPE_CHECKING:
     from pkd.model import Law
@@ -167,7 +167,8 @@ class Delayed:
 
     @cached_property
     def _law(self) -> DelayLaw:
-        return DelayLaw(self.base_law, self.delay_of, self.model(), later=self.unknown)
+        later = [(Pending, self.known), (Queued, self.unknown)]
+        return DelayLaw(self.base_law, self.delay_of, self.model(), later=later)
 
     def done(self, x: Any, y: Any, a: Any) -> Any:
         """What the base does when a queued action a meets its state (x, y)."""

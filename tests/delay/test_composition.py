@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import pkd
 from pkd_delay import Delayed, DelayedMDP, DelayLaw, KnownDelay, UnknownDelay
 from pkd_delay.unknown import Arrival, Move
-from tests.delay.reference import best_in_base, solve
+from tests.delay.reference import best_in_base, occurring_features, solve
 from tests.delay.strategies import bases
 
 
@@ -96,6 +96,53 @@ def test_a_delay_of_a_delay_is_the_sum_of_the_two():
     once = KnownDelay(chain.model(), {1: 1.0}, 1)
     twice = KnownDelay(once, {1: 1.0}, 1)
     assert close(solve(twice, chain.law()), sum((1 + 0.8 ** min(t, 2)) / 2 for t in range(6)))
+
+
+@pytest.mark.parametrize("inner", ["known", "unknown"])
+@pytest.mark.parametrize("outer", ["known", "unknown"])
+def test_one_law_answers_for_a_delay_of_a_delay_whoever_knows_what(inner, outer):
+    """The optimum is that of the process; who must learn which law does not change it."""
+    chain = pkd.TabularMDP([[[0.9, 0.1]] * 2, [[0.1, 0.9]] * 2], np.eye(2), 4)
+    once = Delayed(chain, {0: 0.5, 1: 0.5}, 1, inner)
+    twice = Delayed(once, {0: 0.3, 1: 0.7}, 1, outer)
+    law = twice.law()
+    pkd.check_model(twice.model(), law)
+    truth = {0: 0.5, 1: 0.5}
+    expected = solve(
+        KnownDelay(KnownDelay(chain.model(), truth, 1), {0: 0.3, 1: 0.7}, 1), chain.law()
+    )
+    for model in (twice.known(), twice.unknown()):
+        assert close(solve(model, law), expected)
+        run = pkd.learn(model, law, 3, optimism=pkd.MVP.practical())
+        assert close(run.optimal_value, expected)
+
+
+class TestHowManyFeatures:
+    """|Z| in the logarithms counts the features that can occur, of the base and of the delay."""
+
+    @pytest.mark.parametrize("same_actions", [True, False])
+    def test_an_unknown_law_on_any_base_counts_its_arrivals(self, same_actions):
+        base = Inventory(same_actions=same_actions)
+        model = UnknownDelay(base, 2, 2, instead=lambda x, y, a: min(a, 3 - y))
+        features = occurring_features(model)
+        assert sum(isinstance(z, Arrival) for z in features) > 2
+        assert pkd.compile(model).n_features == len(features)
+
+    def test_a_base_that_declares_its_features_gets_the_arrivals_on_top(self):
+        base = Inventory()
+        base.n_features = 50
+        arrivals = [z for z in occurring_features(UnknownDelay(Inventory(), 2, 2)) if z[0] is None]
+        assert UnknownDelay(base, 2, 2).n_features >= 50 + len(arrivals) > 51
+        assert KnownDelay(base, {0: 0.5, 2: 0.5}, 2).n_features == 50
+
+    def test_a_known_law_adds_no_feature(self):
+        assert pkd.compile(KnownDelay(Inventory(), {0: 0.5, 2: 0.5}, 2)).n_features == 1
+
+    @pytest.mark.parametrize(("longest", "factor"), [(0, 1), (1, 1), (3, 3)])
+    def test_a_table_keeps_the_number_of_the_paper(self, longest, factor):
+        mdp = pkd.TabularMDP(np.full((2, 3, 2), 0.5), np.zeros((2, 3)), 4)
+        delayed = DelayedMDP(mdp, {longest: 1.0}, 2)
+        assert delayed.known().n_features == delayed.unknown().n_features == factor * 2 * 3
 
 
 class _Problem:

@@ -7,6 +7,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd_delay import Delayed, DelayedMDP
+from pkd_delay.unknown import Arrival
 from tests.delay.strategies import TableBase
 
 MDP = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 3)
@@ -205,6 +206,102 @@ def test_a_problem_chooses_its_model_by_what_is_known():
     assert isinstance(problem.model(), pkd_delay.KnownDelay)
     assert isinstance(Delayed(MDP, LAW, 2, delay_law="unknown").model(), pkd_delay.UnknownDelay)
     assert problem.unknown().longest == 2
+
+
+class TestTheProblem:
+    """What is given for the base is looked at when it is given."""
+
+    def test_a_pair_a_name_and_an_object_are_problems(self):
+        pair, name, thing = (MDP.model(), MDP.law()), "two_state_chain", MDP
+        values = [pkd_delay.plan(Delayed(given, {1: 1.0}, 1)).value for given in (pair, thing)]
+        assert values[0] == pytest.approx(values[1], abs=1e-12)
+        assert pkd_delay.plan(Delayed(name, {1: 1.0}, 1)).value == pytest.approx(9.1, abs=1e-10)
+
+    def test_a_model_alone_is_refused_at_once(self):
+        with pytest.raises(pkd.ModelError, match="a model without a law"):
+            Delayed(MDP.model(), LAW, 1)
+
+    def test_a_thing_that_is_no_problem_is_refused_at_once(self):
+        with pytest.raises(
+            pkd.ModelError, match=r"expected an object with .model\(\) and .law\(\)"
+        ):
+            Delayed(7, LAW, 1)
+
+    def test_a_problem_whose_model_is_none_is_refused_at_once(self):
+        class Wrong:
+            def model(self):
+                return "table"
+
+            def law(self):
+                return {}
+
+        with pytest.raises(pkd.ModelError, match=r"model\(\) is str; expected a pkd.Partially"):
+            Delayed(Wrong(), LAW, 1)
+
+    def test_every_fault_of_the_delay_is_named_at_once(self):
+        with pytest.raises(pkd.ModelError) as error:
+            Delayed(MDP, {0: 0.5}, -1, delay_law="guess")
+        assert list(error.value.findings) == [
+            "max_delay is -1; expected an integer >= 0",
+            'delay_law is \'guess\'; expected "known" or "unknown"',
+            "inter_arrival sums to 0.5, not 1",
+        ]
+
+    def test_a_table_is_a_delayed_problem_like_any_other(self):
+        table, general = DelayedMDP(MDP, LAW, 2), Delayed(MDP, LAW, 2)
+        assert isinstance(table, Delayed)
+        assert pkd_delay.plan(table).value == pytest.approx(pkd_delay.plan(general).value)
+        assert table.longest == general.longest == 2
+
+    def test_model_and_law_of_the_base_are_asked_for_once(self):
+        asked = []
+
+        class Counted:
+            def model(self):
+                asked.append("model")
+                return MDP.model()
+
+            def law(self):
+                asked.append("law")
+                return MDP.law()
+
+        delayed = Delayed(Counted(), LAW, 2)
+        plan = pkd_delay.plan(delayed)
+        plan.evaluate()
+        plan.simulate(2)
+        pkd_delay.learn(delayed, 2, delay_law="unknown")
+        assert sorted(asked) == ["law", "model"]
+
+
+class TestWhichLaw:
+    """`delay_law` of the problem says what the learner knows, unless `learn` is told otherwise."""
+
+    @pytest.mark.parametrize("kind", ["known", "unknown"])
+    @pytest.mark.parametrize("make", [Delayed, DelayedMDP])
+    def test_learn_takes_it_from_the_problem(self, make, kind):
+        run = pkd_delay.learn(make(MDP, LAW, 2, delay_law=kind), 5)
+        assert any(isinstance(z, Arrival) for z in run.counts) is (kind == "unknown")
+
+    @pytest.mark.parametrize("kind", ["known", "unknown"])
+    def test_a_word_given_to_learn_goes_first(self, kind):
+        other = {"known": "unknown", "unknown": "known"}[kind]
+        run = pkd_delay.learn(Delayed(MDP, LAW, 2, delay_law=other), 5, delay_law=kind)
+        assert any(isinstance(z, Arrival) for z in run.counts) is (kind == "unknown")
+
+    def test_a_plan_from_counts_needs_counts_of_delays_for_an_unknown_law(self):
+        delayed = DelayedMDP(MDP, LAW, 2, delay_law="unknown")
+        with pytest.raises(pkd.ModelError, match='delay_law of the problem is "unknown"'):
+            pkd_delay.optimistic_plan(delayed, np.ones((2, 2, 2)), episodes=10)
+
+    def test_the_unknown_adapter_is_not_built_for_a_known_law(self, monkeypatch):
+        monkeypatch.setattr("pkd_delay.process.UnknownDelay", None)
+        delayed = Delayed(MDP, LAW, 2)
+        assert pkd_delay.learn(delayed, 5).violations == 0
+        assert delayed.law()((0, 0)) == MDP.law()[0, 0]
+
+    def test_the_known_adapter_is_not_built_for_an_unknown_law(self, monkeypatch):
+        monkeypatch.setattr("pkd_delay.process.KnownDelay", None)
+        assert pkd_delay.learn(Delayed(MDP, LAW, 2, delay_law="unknown"), 5).violations == 0
 
 
 def test_the_known_model_passes_every_structural_check():

@@ -8,7 +8,7 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd_delay import DelayedMDP, SavedPolicy
+from pkd_delay import DelayedMDP, SavedPolicy, files
 from pkd_delay.autoscaler import autoscaler
 from pkd_delay.problems import two_state_chain
 
@@ -116,6 +116,79 @@ def test_a_file_that_is_no_policy_is_refused(content, tmp_path):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(pkd.ModelError, match="is not a saved policy"):
         SavedPolicy.load(tmp_path / "absent.npz")
+
+
+# NumPy leaves a file open whose zip directory is damaged, if it has opened it itself.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_damaged_file_is_refused_wherever_the_damage_is(plan, tmp_path):
+    """Every file that lacks a part, or has one byte changed, is read as it was or refused."""
+    plan.save(tmp_path / "policy.npz")
+    whole, rules = (tmp_path / "policy.npz").read_bytes(), list(plan.rules())
+    rng, refused = np.random.default_rng(0), 0
+    for _ in range(150):
+        data, at = bytearray(whole), int(rng.integers(len(whole)))
+        data[at] ^= int(rng.integers(1, 256))
+        damaged = bytes(data[:at] if rng.random() < 0.3 else data)
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        try:
+            assert list(SavedPolicy.load(tmp_path / "damaged.npz").rules.values()) == rules
+        except pkd.ModelError:
+            refused += 1
+    assert refused > 75
+
+
+def forge(path, plan, **changes):
+    """A saved policy with some arrays or sizes replaced."""
+    plan.save(path)
+    arrays, meta = files.read_npz(path)
+    sizes = {name: changes.pop(name) for name in list(changes) if name in meta}
+    files.write_npz(path, arrays | changes, meta | sizes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: {"action": a["action"] - 1}, "an? action outside 0..1"),
+        (lambda a: {"action": a["action"] + 2}, "an? action outside 0..1"),
+        (lambda a: {"state": a["state"] - 1}, "a state outside 0..1"),
+        (lambda a: {"step": a["step"] - 1}, "a step outside 1..4"),
+        (lambda a: {"step": a["step"] + 4}, "a step outside 1..4"),
+        (lambda a: {"waited": a["waited"] - 1}, "steps waited that is negative"),
+        (lambda a: {"waited": a["waited"] + 3}, "longer than the queue"),
+        (lambda a: {"queue": a["queue"] + 2}, "a queue with an entry outside 0..1"),
+        (lambda a: {"queue": a["queue"][:, ::-1]}, "a queue with an entry outside 0..1"),
+        (lambda a: {"queue": a["queue"][0]}, r"queue has shape \(2,\)"),
+        (lambda a: {"value": a["value"] * np.nan}, "a value that is not finite"),
+        (lambda a: {"value": a["value"][:-1]}, r"value has shape \(14,\)"),
+        (lambda a: {"action": a["action"].astype(float)}, "action has shape .* and type float64"),
+        (lambda a: {name: rows[[0, 0]] for name, rows in a.items()}, "the same state"),
+        (lambda a: {"states": 1}, "a state outside 0..0"),
+        (lambda a: {"horizon": 0}, "horizon is 0; expected a positive whole number"),
+        (lambda a: {"kind": "a run"}, "it does not say that it is a policy of a delayed MDP"),
+    ],
+)
+def test_a_forged_policy_is_refused_with_what_is_wrong_in_it(change, message, plan, tmp_path):
+    plan.save(tmp_path / "policy.npz")
+    arrays, _ = files.read_npz(tmp_path / "policy.npz")
+    forge(tmp_path / "forged.npz", plan, **change(arrays))
+    with pytest.raises(pkd.ModelError, match=f"forged.npz is not a saved policy.*{message}"):
+        SavedPolicy.load(tmp_path / "forged.npz")
+
+
+@pytest.mark.parametrize("write", ["save", "to_csv"])
+def test_a_write_that_fails_leaves_the_old_file(write, plan, tmp_path, monkeypatch):
+    path = tmp_path / "policy"
+    getattr(plan, write)(path)
+    before = path.read_bytes()
+    monkeypatch.setattr("os.fsync", _fail)
+    with pytest.raises(OSError, match="disk full"):
+        getattr(plan, write)(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["policy"]
+
+
+def _fail(*_):
+    raise OSError("disk full")
 
 
 def test_a_composed_plan_is_asked_with_the_state_of_its_base(tmp_path):

@@ -87,3 +87,13 @@ def test_a_model_that_counts_by_itself_keeps_its_contract() -> None:
     delayed = DelayedMDP(two_state_chain(horizon=4), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
     own = CountsPerState(delayed.known())
     pkd.check_model(own, own.law(delayed.law()))
+
+
+def test_a_feature_of_one_state_does_not_pay_for_all_others() -> None:
+    """Each feature comes with one y', so ell1 is that of |Y| = 1, for a model with any number of y."""
+    delayed = DelayedMDP(two_state_chain(horizon=4), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
+    own = CountsPerState(delayed.known())
+    compiled = pkd.compile(own)
+    shares = {own.share(z, z.y_next) for z in compiled.features}
+    assert len({z.y_next for z in compiled.features}) > 1
+    assert shares == {1.0}

@@ -163,6 +163,18 @@ def test_draws_of_the_prior_stay_below_its_threshold():
     assert values.max() > 0
 
 
+def test_a_draw_has_a_special_pair_at_random_unless_told_otherwise():
+    """Every default draw is the draw of exactly one named pair, and seeds name different ones."""
+    pairs = [(leaf, action) for leaf in range(8) for action in range(2)]
+    named = []
+    for seed in range(12):
+        codes = PRIOR.draw(seed).codes
+        (pair,) = [p for p in pairs if np.array_equal(codes, PRIOR.draw(seed, special=p).codes)]
+        assert not np.array_equal(codes, PRIOR.draw(seed, special=None).codes)
+        named.append(pair)
+    assert len(set(named)) > 4
+
+
 def test_the_special_pair_has_the_mean_of_the_second_prior():
     draws = (
         np.array(
