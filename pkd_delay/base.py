@@ -177,6 +177,9 @@ class _Walk:
         return list(self.base.outcomes(z))
 
     def _note_reward(self, reward: float | UnknownReward) -> None:
-        unknown = isinstance(reward, UnknownReward)
-        low, high = (reward.low, reward.high) if unknown else (reward, reward)
-        self.lowest, self.highest = min(self.lowest, low), max(self.highest, high)
+        if isinstance(reward, UnknownReward):
+            self.lowest = min(self.lowest, reward.low)
+            self.highest = max(self.highest, reward.high)
+        else:
+            self.lowest = min(self.lowest, reward)
+            self.highest = max(self.highest, reward)

@@ -1,7 +1,8 @@
-"""The main job of `pkd demo`: an autoscaler whose metrics come late, learned by MVP-Delayed and by its rivals.
+"""The main job of `pkd demo`: a late autoscaler, learned by MVP-Delayed and by its rivals.
 
-Everybody lives in the same delayed world and is measured by its exact optimum. The result is a table, some sentences and a figure; the
-command line finds it in the entry-point group `pkd.demos`, prints the first two and writes the third.
+All agents act in the same delayed world and are measured by its exact optimum. The result is a
+table, some sentences and a figure. The command line finds it in the entry-point group `pkd.demos`,
+prints the first two and writes the third.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
 __all__ = ["Showcase", "autoscaler_demo"]
 
 GOAL = 0.95  # of the optimum
-LONG = 20_000  # episodes of the run with theory constants, which has hardly begun to learn where the others have finished
+# Episodes of the run with theory constants: it learns slowly, and is cheap.
+LONG = 20_000
 LONGEST_DELAY = 3  # of the panel with the price of each tick
 
 KNOWN, UNKNOWN = "MVP-Delayed, known delay law", "MVP-Delayed, unknown delay law"
@@ -76,9 +78,12 @@ class Study:
 def autoscaler_demo(
     *, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None
 ) -> Showcase:
-    """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap.
+    """Learns the autoscaler and compares.
 
-    workers: processes that share the runs; by default as many as the machine runs at once, and not more than four.
+    The run with theory constants and a known law has at least 20,000 episodes.
+
+    workers: processes that share the runs; by default as many as the machine runs at once, and not
+    more than four.
     """
     delayed = autoscaler()
     # The longest jobs first, so that no worker is left with one at the end.
@@ -147,7 +152,8 @@ def _world(agent: str) -> tuple[pkd.Compiled, Any]:
 def _price(delay: int) -> tuple[float, float]:
     """The optimum under a constant delay, and what an agent that ignores it gets."""
     late = Delayed.constant(autoscaler().problem, delay)
-    # As a flat program, like everything else here: a first use should not wait until the other engine is compiled.
+    # For the small engine, like everything else here: a first use should not wait until the other
+    # engine is compiled, too.
     model, law = pkd.compile(late.known(), large=False), late.law()
     return pkd.plan(model, law).value, _blind_value(late, model)
 
@@ -196,10 +202,22 @@ def _notes(study: Study) -> list[str]:
     current, long = study.price[0][0], len(study.runs[KNOWN, THEORY][0].returns)
     delay, ignorance = 1 - study.optimum / current, 1 - study.ignoring / current
     return [
-        f"Without delay the optimum is {current:.3f}. These delays cost {delay:.1%} of it; ignoring them costs {ignorance:.1%}.",
-        f"Regret is that of the first {study.episodes:,} episodes; episodes to {GOAL:.0%} of the optimum: median over seeds.",
-        f"Theory constants guarantee optimism and pay for it: with a known delay law that run was continued to {long:,} episodes.",
-        "Practical constants promise nothing. The load does not care what is done, so here even a learner without bonus sees enough.",
+        (
+            f"Without delay the optimum is {current:.3f}. These delays cost {delay:.1%} of it; "
+            f"ignoring them costs {ignorance:.1%}."
+        ),
+        (
+            f"Regret is that of the first {study.episodes:,} episodes; "
+            f"episodes to {GOAL:.0%} of the optimum: median over seeds."
+        ),
+        (
+            "Theory constants guarantee optimism and pay for it: with a known delay law that run "
+            f"was continued to {long:,} episodes."
+        ),
+        (
+            "Practical constants promise nothing. The load does not depend on what is done, so "
+            "here even a learner without bonus sees enough."
+        ),
     ]
 
 
@@ -241,7 +259,8 @@ def _figure(study: Study) -> Any:
     _draw_price(right, study)
     seeds = len(study.runs[KNOWN, PRACTICAL])
     figure.suptitle(
-        f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, bands from the lowest to the highest"
+        f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, "
+        "bands from the lowest to the highest"
     )
     figure.legend(
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False

@@ -1,4 +1,7 @@
-"""Numbers of delayed problems that are known from outside this package, for `pkd verify`: (what, expected, found, tolerance)."""
+"""Numbers of delayed problems that are known from elsewhere, for `pkd verify`.
+
+Each is (what, expected, found, tolerance).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ def facts() -> Iterator[tuple[str, float, float, float]]:
     """The facts of late observations."""
     guess = DelayedMDP(two_state_chain(horizon=3, stay=0.5), {-1: 0.5, 1: 0.5}, max_delay=2)
     yield (
-        "delay: arrivals with an empty queue, worked by hand (errata, 1; the printed rule gives 2.25)",
+        (
+            "delay: arrivals with an empty queue, worked by hand "
+            "(errata, 1; the printed rule gives 2.25)"
+        ),
         2.5,
         plan(guess).value,
         1e-12,
@@ -33,7 +39,10 @@ def facts() -> Iterator[tuple[str, float, float, float]]:
 
     swim = plan(DelayedMDP.constant(riverswim(), 3)).value
     yield (
-        "delay: RiverSwim three late, H=20 (numbers of Osband et al. 2013; enumerated independently)",
+        (
+            "delay: RiverSwim three late, H=20 "
+            "(numbers of Osband et al. 2013; enumerated independently)"
+        ),
         3.3966522172,
         swim,
         5e-11,

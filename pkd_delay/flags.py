@@ -14,6 +14,7 @@ from pkd import ModelError
 if TYPE_CHECKING:
     import pkd
     from pkd_delay.base import Instead
+    from pkd_delay.inter_arrival import InterArrivalOf
     from pkd_delay.process import Delayed
 
 __all__ = ["configure", "transform"]
@@ -63,48 +64,41 @@ def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
         raise ModelError(
             "--delay D is constant and has no --max-delay; expected --inter-arrival LAW with it"
         )
-    late = problem if isinstance(problem, Delayed) else None
-    if late is None and args.delay is None:
-        if args.inter_arrival is None:
-            raise ModelError(
-                "there is no delay to speak of; "
-                "expected --delay D, or --inter-arrival LAW with --max-delay D"
-            )
-        if args.max_delay is None:
-            raise ModelError("--inter-arrival needs --max-delay D, the largest delay")
-    return _delay_anew(problem, late, args)
+    if isinstance(problem, Delayed):
+        late = problem
+    elif args.delay is None and args.inter_arrival is None:
+        raise ModelError(
+            "there is no delay to speak of; "
+            "expected --delay D, or --inter-arrival LAW with --max-delay D"
+        )
+    elif args.delay is None and args.max_delay is None:
+        raise ModelError("--inter-arrival needs --max-delay D, the largest delay")
+    else:
+        late = Delayed(problem, {0: 1.0}, 0)
+    return _replace_delay(late, args)
 
 
-def _delay_anew(
-    problem: pkd.Problem, late: Delayed | None, args: argparse.Namespace
-) -> pkd.Problem:
-    """The problem with the delay of the flags; what they leave out is that of `late`."""
+def _replace_delay(late: Delayed, args: argparse.Namespace) -> Delayed:
+    """The same problem with the delay of the flags; what they leave out stays."""
     from pkd_delay.process import Delayed
 
-    base = late.problem if late else problem
-    law, largest = (late.delay_of, late.max_delay) if late else (None, None)
+    law: InterArrivalOf = late.delay_of
+    largest, instead = late.max_delay, late.instead
     if args.delay is not None:
         law, largest = {args.delay: 1.0}, args.delay
-    elif args.inter_arrival is not None:
+    if args.inter_arrival is not None:
         law = args.inter_arrival
     if args.max_delay is not None:
         largest = args.max_delay
-    return Delayed(
-        base,
-        law,
-        largest,
-        args.delay_law or (late.delay_law if late else "known"),
-        delay_feature=late.delay_feature if late else None,
-        instead=late.instead if args.instead is None and late else _do_first(base, args.instead),
-    )
+    if args.instead is not None:
+        instead = _do_first(late.base)
+    kind = args.delay_law or late.delay_law
+    return Delayed(late.problem, law, largest, kind, late.delay_feature, instead)
 
 
-def _do_first(base: pkd.Problem, word: str | None) -> Instead:
+def _do_first(base: pkd.PartiallyKnownMDP) -> Instead:
     """(x, y, a) -> the first action on offer, for --instead first."""
-    if word is None:
-        return None
-    model = base.model()
-    return lambda x, y, a: next(iter(model.actions(x, y)))
+    return lambda x, y, a: next(iter(base.actions(x, y)))
 
 
 def _read_steps(text: str) -> int:
@@ -114,7 +108,10 @@ def _read_steps(text: str) -> int:
 
 
 def _read_law(text: str) -> dict[int, float]:
-    """-1:.2,0:.5,2:.3 as {-1: .2, 0: .5, 2: .3}; whether it is a law is checked where it is used."""
+    """-1:.2,0:.5,2:.3 as {-1: .2, 0: .5, 2: .3}.
+
+    Whether it is a law is checked where it is used.
+    """
     law: dict[int, float] = {}
     for part in text.split(","):
         delta, colon, p = part.partition(":")

@@ -1,8 +1,9 @@
-"""Episodes of an `UnknownDelay` in compiled code: what `UnknownDelay.samples` says of an episode, without leaving the kernel.
+"""Episodes of an `UnknownDelay` in compiled code, with what `UnknownDelay.samples` says of them.
 
-The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw Delta is shown; here it is drawn from its
-law on that range, so that path and Deltas have their true joint law, and the arrivals that it decides are counted. A test holds this
-equal to `samples`, move by move.
+The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw
+Delta is shown; here it is drawn from its law on that range, so that path and Deltas have their true
+joint law, and the arrivals that it decides are counted. A test holds this equal to `samples`, move
+by move.
 """
 
 from __future__ import annotations

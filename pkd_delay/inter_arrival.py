@@ -18,7 +18,8 @@ import numpy as np
 from pkd import ModelError
 
 __all__ = [
-    "DelayOf", "InterArrival", "InterArrivalOf", "OneLaw", "OneLawForAll", "find_faults", "per_action",
+    "DelayOf", "InterArrival", "InterArrivalOf", "OneLaw", "OneLawForAll", "find_faults",
+    "per_action",
 ]  # fmt: skip
 
 TOLERANCE = 1e-9  # by how much probabilities may miss 1
@@ -114,7 +115,7 @@ class OneLawForAll:
 
 
 def per_action(inter_arrival: InterArrivalOf) -> DelayOf:
-    """The law of Delta as a function of (x, y, a) of the base, from one law or a user's function."""
+    """The law of Delta as a function of (x, y, a), from one law or from a user's function."""
     if isinstance(inter_arrival, OneLawForAll | _PerAction):
         return inter_arrival
     if callable(inter_arrival):

@@ -26,7 +26,10 @@ class Delays(NamedTuple):
 
 @kernels.jit()
 def look_back(program, delays, tally, path, moves, rng, deltas):
-    """Counts what one episode teaches; writes the raw Deltas down. Returns whether a mark was reached."""
+    """Counts what one episode teaches; writes the raw Deltas down.
+
+    Returns whether a mark was reached.
+    """
     due = False
     low, high, found = -1, delays.longest, 0
     for i in range(moves):
@@ -75,7 +78,10 @@ def drawn(law, low, high, rng):
 
 @kernels.jit()
 def episodes(program, delays, world, policy, tally, visited, rng, path, deltas, returns):
-    """Episodes under a fixed policy until a mark is reached or `returns` is full. Returns (how many, whether a mark was reached)."""
+    """Episodes under a fixed policy until a mark is reached or `returns` is full.
+
+    Returns (how many, whether a mark was reached).
+    """
     for k in range(returns.shape[0]):
         returns[k], due, moves = kernels.rollout(program, world, policy, visited, rng, path)
         due = look_back(program, delays, tally, path, moves, rng, deltas) or due

@@ -103,7 +103,7 @@ class DelayedPlan:
         return simulate(self.delayed, self.action, episodes, seed)
 
     def rules(self, step: int | None = None) -> Iterator[Rule]:
-        """The policy line by line: the decision states of one step or of all, short queues first."""
+        """The policy line by line, of one step or of all; short queues come first."""
         actions = {a: i for i, a in enumerate(self.model.facts.actions)}
         states = {state: i for i, state in enumerate(self.model.facts.decisions)}
 

@@ -61,7 +61,7 @@ class Delayed:
     """
 
     problem: pkd.Problem = attrs.field(converter=pkd.as_problem)
-    inter_arrival: InterArrivalOf | NDArray[np.float64]
+    inter_arrival: InterArrivalOf
     max_delay: int
     delay_law: DelayLawKind = "known"
     delay_feature: DelayFeature = None
@@ -77,10 +77,10 @@ class Delayed:
             _ = self.delay_of
         except ModelError as error:
             found += error.findings
-        if not isinstance(self.base, PartiallyKnownMDP):
+        base: object = self.base  # a user's method may return anything
+        if not isinstance(base, PartiallyKnownMDP):
             found.append(
-                f"the problem's model() is {type(self.base).__name__}; "
-                "expected a pkd.PartiallyKnownMDP"
+                f"the problem's model() is {type(base).__name__}; expected a pkd.PartiallyKnownMDP"
             )
         if found:
             raise ModelError(found)
@@ -237,7 +237,7 @@ class DelayedMDP(Delayed):
     """
 
     # (S, A, W + 2): Pr(Delta = -1), ..., Pr(Delta = W)
-    inter_arrival: NDArray[np.float64] = attrs.field(kw_only=True)
+    inter_arrival: NDArray[np.float64] = attrs.field(kw_only=True)  # type: ignore[assignment]
     mdp: TabularMDP = attrs.field(kw_only=True)
     branching: int | None = attrs.field(kw_only=True)
 
@@ -347,7 +347,8 @@ def _make_table(
             for key in given
             if key not in set(pairs)
         ]
-        laws = {(s, a): (given.get((s, a)), f"inter_arrival[{s}, {a}]") for s, a in pairs}
+        by_pair: Mapping[Any, Any] = given
+        laws = {(s, a): (by_pair.get((s, a)), f"inter_arrival[{s}, {a}]") for s, a in pairs}
     elif isinstance(given, Mapping | InterArrival) or np.ndim(given) == 1:
         laws = dict.fromkeys(pairs, (given, "inter_arrival"))
     else:

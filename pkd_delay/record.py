@@ -1,7 +1,8 @@
-"""The record of one finished episode of a delayed problem, and how it prints: the example tables of the paper.
+"""The record of one finished episode of a delayed problem; it prints like the paper's tables.
 
-Everything of Assumption 1 is in it: states s_1, ..., s_{H+1}, actions a_1, ..., a_H, raw inter-arrival times Delta_1, ..., Delta_H and
-total delays D_1, ..., D_H. It exists only when the episode is over, because the agent must not see the Deltas before.
+Everything of Assumption 1 is in it: states s_1, ..., s_{H+1}, actions a_1, ..., a_H, raw
+inter-arrival times Delta_1, ..., Delta_H and total delays D_1, ..., D_H. It exists only when the
+episode is over, because the agent must not see the Deltas before.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Row:
 class Episode:
     """What happened in one episode, all of it.
 
-    The base may have ended before the H-th action; then there are fewer states, and the later actions did nothing.
+    The base may have ended before the H-th action; then there are fewer states, and the later
+    actions did nothing.
 
     >>> from pkd_delay import DelayedMDP, plan, simulate
     >>> from pkd_delay.problems import two_state_chain
@@ -71,7 +73,7 @@ class Episode:
 
     @property
     def rows(self) -> list[Row]:
-        """The lines of the table, with one more line for each further state that is shown in the same step."""
+        """The lines of the table; each further state shown in the same step has its own line."""
         rows, t = [], 1
         for step in range(1, len(self.actions) + 1):
             fresh = step == 1
@@ -124,7 +126,10 @@ class Episode:
         return self.table()
 
     def augmented(self, model: Augmented) -> pkd.Episode:
-        """The same episode as the adapter sees it: 3H - 1 moves for a tabular base, with the raw Deltas revealed to an `UnknownDelay`."""
+        """The same episode as the adapter sees it: 3H - 1 moves for a tabular base.
+
+        The raw Deltas are revealed to an `UnknownDelay`.
+        """
         first = (self.opening or self.moves[0])[0]
         at = (first.x, first.y, (), SHOWN if self.opening else 0)
         transitions = []

@@ -1,7 +1,8 @@
-"""Delayed problems simulated straight from the paper's Assumption 1: hidden states, hidden delays, states shown in order.
+"""Delayed problems, simulated straight from the paper's Assumption 1.
 
-No augmented state is used here, so that this simulator can check the augmented construction. The agent gets a `View` and nothing else:
-neither the current state, nor a Delta, nor a reward before the state that it led to is shown.
+No augmented state is used here, so that this simulator can check the augmented construction. The
+agent gets a `View` and nothing else: neither the current state, nor a Delta, nor a reward before
+the state that it led to is shown.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def simulate(
     seed: int = 0,
     deltas: Sequence[int] | None = None,
 ) -> list[Episode]:
-    """Plays `policy` for some episodes. `deltas` replaces the drawn inter-arrival times of every episode.
+    """Plays `policy` for some episodes.
+
+    `deltas` replaces the drawn inter-arrival times of every episode.
 
     >>> from pkd_delay import DelayedMDP, plan
     >>> from pkd_delay.problems import two_state_chain
@@ -114,7 +117,8 @@ class Simulator:
         """Everything about the episode, once it is over."""
         if not self._over:
             raise ModelError(
-                f"record() at step {self._step} of {self._base.horizon}; states and delays are shown when the episode is over"
+                f"record() at step {self._step} of {self._base.horizon}; "
+                "states and delays are shown when the episode is over"
             )
         return Episode(
             horizon=self._base.horizon,
@@ -128,7 +132,10 @@ class Simulator:
         )
 
     def _move_hidden(self, action: Any) -> None:
-        """Delta_h ~ P_delay(s_h, a_h), D_h = clip(D_{h-1} + Delta_h; 0, D), s_{h+1} ~ P(s_h, a_h)."""
+        """Delta_h ~ P_delay(s_h, a_h), D_h = clip(D_{h-1} + Delta_h.
+
+        0, D), s_{h+1} ~ P(s_h, a_h).
+        """
         drawn = self._delayed.delay_of(*self._here, action).draw(self._rng)
         delta = drawn if self._given is None else self._given[self._step - 1]
         delay = min(

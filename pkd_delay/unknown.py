@@ -162,9 +162,10 @@ class UnknownDelay(Augmented):
         For j = -1, 0, ..., min(Delta, W - 1): Arrival(j) is TRAN if Delta = j, else j + 1; with an
         empty queue it is TRAN if Delta <= 0.
         """
-        deltas, base_part = episode.revealed, None
-        if isinstance(deltas, Hindsight):
-            deltas, base_part = deltas.deltas, deltas.base
+        revealed = episode.revealed
+        deltas, base_part = revealed, None
+        if isinstance(revealed, Hindsight):
+            deltas, base_part = revealed.deltas, revealed.base
         base_episode = self.base_episode(episode, base_part)
         acted = [move for move in base_episode if move.action is not None]
         if deltas is None or len(deltas) != len(acted):

@@ -1,9 +1,10 @@
-"""The hard instances of Theorem 3: a tree whose every (leaf, action) hides a code, behind a constant delay.
+"""The hard instances of Theorem 3: trees whose leaves hide codes, behind a constant delay.
 
-A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b) the action b leads to success, which
-pays 1 in every step from then on, any other to failure. The first (i, b) is drawn from P(theta) and is not shown in time, so the agent
-must commit to a code word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf, action) is
-estimating l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
+A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b)
+the action b leads to success, which pays 1 in every step from then on, any other to failure. The
+first (i, b) is drawn from P(theta) and is not shown in time, so the agent must commit to a code
+word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf,
+action) is estimating l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _frozen_codes(value: Sequence[Sequence[Sequence[float]]] | Floats) -> Floats
 
 @attrs.frozen(eq=False)
 class HardInstance:
-    """One MDP of the family: the tree, the codes behind its leaves, and a constant delay that is long enough to hide them."""
+    """One MDP of the family: the tree, the codes behind its leaves, the delay that hides them."""
 
     levels: tuple[int, ...]  # nodes of the tree, root first, leaves last
     codes: Floats = attrs.field(converter=_frozen_codes)  # theta of each (leaf, action), (L, A, d)
@@ -59,7 +60,7 @@ class HardInstance:
         return np.minimum(left, 1.0) if self.one_shot else left.astype(float)
 
     def values(self) -> Floats:
-        """The best return through each (leaf, action): sum_i pay_i (1 + |theta_i|) / (2 d), (L, A)."""
+        """The best return through each pair: sum_i pay_i (1 + |theta_i|) / (2 d), (L, A)."""
         values: Floats = (1 + np.abs(self.codes)) @ self.pay() / (2 * self.code_size)
         return values
 
@@ -79,7 +80,10 @@ class HardInstance:
         return tuple(int(theta >= 0) for theta in self.codes[leaf, action])
 
     def mdp(self) -> pkd.TabularMDP:
-        """The MDP without its delay. States: the tree level by level, (1, 0), (1, 1), (2, 0), ..., success, failure."""
+        """The MDP without its delay.
+
+        States: the tree level by level, (1, 0), (1, 1), (2, 0), ..., success, failure.
+        """
         (_, actions, size), nodes = self.codes.shape, sum(self.levels)
         success, failure = nodes + 2 * size, nodes + 2 * size + 1
         transitions = np.zeros((failure + 1, actions, failure + 1))
@@ -129,14 +133,18 @@ class HardInstance:
             or self.codes.shape[2] < 1
         ):
             return [
-                f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = ({leaves}, 2 or more, 1 or more)"
+                (
+                    f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = "
+                    f"({leaves}, 2 or more, 1 or more)"
+                )
             ]
         actions, size = self.codes.shape[1:]
         findings = []
         for width, below in pairwise(self.levels):
             if width != ceil(below / actions):
                 findings.append(
-                    f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents with {actions} actions, not {width}"
+                    f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents "
+                    f"with {actions} actions, not {width}"
                 )
         if self.levels[0] != 1:
             findings.append(
@@ -148,11 +156,13 @@ class HardInstance:
             )
         if self.horizon < (needed := len(self.levels) + size + 1):
             findings.append(
-                f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one that pays need {needed}"
+                f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one "
+                f"that pays need {needed}"
             )
         if self.delay < size:
             findings.append(
-                f"delay is {self.delay}; a delay below the code size {size} would show the code before it is played"
+                f"delay is {self.delay}; a delay below the code size {size} would show the code "
+                "before it is played"
             )
         return findings
 
@@ -160,7 +170,8 @@ class HardInstance:
 def code_mdp(theta: Sequence[float], horizon: int | None = None, actions: int = 2) -> HardInstance:
     """A CodeMDP behind one entry state, paid once: its optimum is 1/2 + |theta|_1 / (2 d).
 
-    The entry state is needed because a delayed MDP shows its first state. With a horizon success pays in every step that is left.
+    The entry state is needed because a delayed MDP shows its first state. With a horizon success
+    pays in every step that is left.
 
     >>> code_mdp([0.5, -0.25]).optimal_value
     0.6875
@@ -176,14 +187,17 @@ def code_mdp(theta: Sequence[float], horizon: int | None = None, actions: int = 
 
 
 def tree_levels(states: int, actions: int) -> tuple[int, ...]:
-    """The widths of the tree, root first: L leaves, L the power of two with S/8 <= L < S/4, and one parent for up to A children.
+    """The widths of the tree, root first.
+
+    It has L leaves, L the power of two with S/8 <= L < S/4, and one parent for up to A children.
 
     >>> tree_levels(52, 3)
     (1, 3, 8)
     """
     if states < 8 or actions < 2:
         raise pkd.ModelError(
-            f"states = {states}, actions = {actions}; the tree needs 8 states and 2 actions at least"
+            f"states = {states}, actions = {actions}; "
+            "the tree needs 8 states and 2 actions at least"
         )
     levels = [1]
     while 8 * levels[0] < states:
@@ -197,8 +211,9 @@ def tree_levels(states: int, actions: int) -> tuple[int, ...]:
 class InstancePrior:
     """The prior over hard instances in the proof of Theorem 3.
 
-    Each theta of each (leaf, action) is drawn from scale * nu_1, given that its value stays below `threshold`; one special pair is drawn
-    from scale * nu_2 and is typically better by `gap`. `degree` many moments of nu_1 and nu_2 agree.
+    Each theta of each (leaf, action) is drawn from scale * nu_1, given that its value stays below
+    `threshold`; one special pair is drawn from scale * nu_2 and is typically better by `gap`.
+    `degree` many moments of nu_1 and nu_2 agree.
     """
 
     states: int
@@ -220,7 +235,10 @@ class InstancePrior:
         episodes: float,
         degree: int | None = None,
     ) -> InstancePrior:
-        """The prior for K episodes: eps = sqrt(D~ S A log D~ / (96 K)), k the even number of `l1.matching_degree` unless given."""
+        """The prior for K episodes: eps = sqrt(D~ S A log D~ / (96 K)).
+
+        degree: k, the even number of `l1.matching_degree` unless given.
+        """
         theorem = lower_bound(states, actions, horizon, max_delay, branching, episodes)
         k = matching_degree(theorem.code_size) if degree is None else degree
         return cls(states, actions, horizon, max_delay, branching, theorem.scale, k)
@@ -232,7 +250,10 @@ class InstancePrior:
 
     @property
     def threshold(self) -> float:
-        """alpha: what a quarter of the way from the mean value under nu_1 to the one under nu_2 is worth (theta part only)."""
+        """alpha: the mean value under nu_1 and a quarter of the way to that under nu_2.
+
+        Only the part of the value that depends on theta.
+        """
         nu_1, nu_2 = self._measures()
         low, high = float(nu_1.absolute_mean()), float(nu_2.absolute_mean())
         return self._worth(low + (high - low) / 4)
@@ -272,7 +293,10 @@ class InstancePrior:
         return moment_matching_priors(self.degree, 40)
 
     def _worth(self, size: float) -> float:
-        """The theta part of the value when every |theta_i| is scale * size: the mean of (H~ - i)/2 over i, times that."""
+        """The theta part of the value if every |theta_i| is scale * size.
+
+        That is scale * size times the mean of (H~ - i)/2 over i.
+        """
         remaining = self.horizon - len(tree_levels(self.states, self.actions))
         return self.scale * size * (2 * remaining - 1 - self.code_size) / 4
 
@@ -292,7 +316,8 @@ class LowerBound:
     scale: float  # eps
     samples: float  # n = 48 K / (S A): how often a pair may be tried without telling nu_1 from nu_2
     gap: float  # eps H / (192 log D~): what a wrong pair loses per episode
-    proved: bool  # D~ reaches the theorem's absolute constant, about 2.8 million; below it `value` is only a formula
+    # D~ reaches the theorem's absolute constant, about 2.8 million; below it `value` is a formula.
+    proved: bool
 
 
 def lower_bound(
@@ -305,7 +330,10 @@ def lower_bound(
     *,
     printed: bool = False,
 ) -> LowerBound:
-    """The lower bound with its conditions checked; `printed` has the paper's constant 3072 in place of 4608."""
+    """The lower bound with its conditions checked.
+
+    `printed` has the paper's constant 3072 in place of 4608.
+    """
     size = bounds.code_size(states, horizon, max_delay, branching)
     findings = [
         f"{what} is {found:g}; the theorem needs {needed}"

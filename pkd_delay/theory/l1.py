@@ -49,22 +49,26 @@ def sample(theta: Sequence[float], n: int, seed: int = 0) -> NDArray[np.int64]:
 def plug_in(counts: NDArray[np.int64]) -> float:
     """(1/d) sum_i |N_i1 - N_i0| / (N_i0 + N_i1); an index never drawn counts as 0. counts: (d, 2).
 
-    Its bias is upward and of the order sqrt(d/n) when theta is small: noise has a positive absolute value.
+    Its bias is upward and of the order sqrt(d/n) when theta is small: noise has a positive absolute
+    value.
     """
     total = counts.sum(axis=1)
     return float(np.mean(np.abs(counts[:, 1] - counts[:, 0]) / np.maximum(total, 1)))
 
 
 def polynomial_estimate(counts: NDArray[np.int64], degree: int, bound: float = 1.0) -> float:
-    """(1/d) sum_i of an unbiased estimate of bound * p(theta_i / bound), p the best polynomial of the given degree for |x|.
+    """(1/d) sum_i of an unbiased estimate of bound * p(theta_i / bound).
 
-    counts: (d, 2). If every |theta_i| <= bound, the bias is at most bound * delta_degree, whatever n >= degree is. The variance grows with
-    the degree: (expected samples per index)^-degree. theta_i^l is estimated by c(N_i0, N_i1, l) / (C(n, l) d^-l), c as in `expansion`.
+    p is the best polynomial of the given degree for |x|. counts: (d, 2). If every |theta_i| <=
+    bound, the bias is at most bound * delta_degree, whatever n >= degree is. The variance grows
+    with the degree: (expected samples per index)^-degree. theta_i^l is estimated by c(N_i0, N_i1,
+    l) / (C(n, l) d^-l), c as in `expansion`.
     """
     d, n = len(counts), int(counts.sum())
     if n < degree:
         raise pkd.ModelError(
-            f"{n} samples cannot estimate a moment of order {degree} without bias; draw more, or lower the degree"
+            f"{n} samples cannot estimate a moment of order {degree} without bias; "
+            "draw more, or lower the degree"
         )
     total = 0.0
     for j, c in enumerate(best_approximation(degree).coefficients):
@@ -88,7 +92,7 @@ def expansion(zeros: int, ones: int) -> tuple[int, ...]:
 
 @attrs.frozen
 class Divergence:
-    """How far apart the laws of n samples are when theta_i ~ scale nu_1, or scale nu_2, independently."""
+    """How far apart two laws of n samples are: all theta_i ~ scale nu_1, or all ~ scale nu_2."""
 
     kl: float  # KL(P_1^n || P_2^n), exact
     chi_square: float  # of the two laws of (N_i0, N_i1) for one index, exact
@@ -97,10 +101,11 @@ class Divergence:
 
 
 def divergence(degree: int, n: int, d: int, scale: float) -> Divergence:
-    """The exact divergences of the two n-sample mixtures, by summing over all (N_0, N_1) of one index.
+    """The exact divergences of the two n-sample mixtures: sums over all (N_0, N_1) of one index.
 
-    The likelihood ratio is a product over the indices, so KL = d KL(one index). The mixtures are absolutely continuous for scale < 1; the
-    priors are not (their atoms are disjoint), and need not be.
+    The likelihood ratio is a product over the indices, so KL = d KL(one index). The mixtures are
+    absolutely continuous for scale < 1; the priors are not (their atoms are disjoint), and need not
+    be.
     """
     nu_1, nu_2 = moment_matching_priors(degree)
     kl, chi_square = Decimal(0), Decimal(0)
@@ -128,7 +133,10 @@ def divergence(degree: int, n: int, d: int, scale: float) -> Divergence:
 
 
 def divergence_bound(degree: int, n: float, d: int, scale: float) -> float:
-    """d log(1 + (4 n s^2 / (d (k+1)))^(k+1) (1 + 2 s^2 / d)^n), the bound on KL for a scale s of at most 1/2."""
+    """d log(1 + (4 n s^2 / (d (k+1)))^(k+1) (1 + 2 s^2 / d)^n): the bound on KL for s <= 1/2.
+
+    s is the scale and k the degree.
+    """
     if not 0 < scale <= 0.5:
         raise pkd.ModelError(f"scale is {scale}; the bound is proved for 0 < scale <= 1/2")
     exponent = (degree + 1) * math.log(4 * n * scale**2 / (d * (degree + 1))) + n * math.log1p(
@@ -139,19 +147,24 @@ def divergence_bound(degree: int, n: float, d: int, scale: float) -> float:
 
 @attrs.frozen
 class Proposition:
-    """The proposition "l1 estimation" at one (d, eps): with n samples every estimator errs by eps with probability 1/8 for some theta."""
+    """The proposition "l1 estimation" at one (d, eps).
+
+    With n samples every estimator errs by eps with probability 1/8 for some theta.
+    """
 
     n: int
     degree: int  # k, the number of moments that agree
     scale: float  # eps' = 8 k eps, the size of the entries of theta
     kl: float  # the bound on the KL divergence of the two mixtures; at most 1/8
-    overlap: float  # the bound on Pr(the norm is on the wrong side) under each prior; the proof needs at most 1/4
+    # The bound on Pr(the norm is on the wrong side) under each prior; the proof needs at most 1/4.
+    overlap: float
 
 
 def proposition(d: int, eps: float, *, printed: bool = False) -> Proposition:
-    """n = floor(d / (4608 eps^2 log d)) samples do not suffice, for eps < 1/(96 log d); `printed`: 1152 and 48.
+    """n = floor(d / (4608 eps^2 log d)) samples do not suffice, for eps < 1/(96 log d).
 
-    The printed constants come from eps' = 4 k eps, which separates the priors by half of what the proof uses.
+    `printed`: with 1152 and 48. The printed constants come from eps' = 4 k eps, which separates the
+    priors by half of what the proof uses.
     """
     factor = 4 if printed else 8
     limit = 1 / (12 * factor * math.log(d)) if d > 1 else 0.0
@@ -172,7 +185,10 @@ def proposition(d: int, eps: float, *, printed: bool = False) -> Proposition:
 
 
 def matching_degree(d: int) -> int:
-    """The smallest even k with 4 log d + 2 <= k <= 6 log d: enough equal moments, still a gap of 1/(12 log d)."""
+    """The smallest even k with 4 log d + 2 <= k <= 6 log d.
+
+    Then enough moments agree, and there is still a gap of 1/(12 log d).
+    """
     degree = 2 * math.ceil(2 * math.log(d) + 1)
     if degree > 6 * math.log(d):
         raise pkd.ModelError(
@@ -182,9 +198,11 @@ def matching_degree(d: int) -> int:
 
 
 def smallest_dimension(*, weighted: bool = False) -> int:
-    """The "absolute constant" of the proofs: the smallest d >= 8 from which their Hoeffding bound is at most 1/4.
+    """The "absolute constant" of the proofs.
 
-    The bound is exp(-d / (1152 log^2 d)) for the proposition, and exp(-d / (96 log d)^2) for the weighted norm of Theorem 3.
+    It is the smallest d >= 8 from which their Hoeffding bound is at most 1/4. The bound is exp(-d /
+    (1152 log^2 d)) for the proposition, and exp(-d / (96 log d)^2) for the weighted norm of Theorem
+    3.
 
     >>> smallest_dimension(), smallest_dimension(weighted=True)
     (246090, 2817999)
