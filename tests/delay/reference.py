@@ -1,7 +1,9 @@
-"""Slow references for delayed MDPs, each written straight from a definition and sharing no code with pkd or pkd_delay.
+"""Slow references for delayed MDPs, each written straight from a definition and sharing no code
+with pkd or pkd_delay.
 
-`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5
-with the corrections of the errata. `solve` and `value_of` walk the contract by plain recursion; they know nothing of delays.
+`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed`
+transcribes the paper's Algorithms 4 and 5 with the corrections of the errata. `solve` and
+`value_of` walk the contract by plain recursion; they know nothing of delays.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from pkd import CHANCE, END, Known
 def best_over_histories(start, n_actions, H, move, delay_law, D):
     """The best expected return over all history-dependent policies, from Assumption 1 alone.
 
-    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A hidden trajectory is (states, delays,
-    return); the belief is the set of all hidden trajectories that agree with what was seen, with their probabilities. What is seen at step
-    h: every s_t with t + D_{t-1} <= h.
+    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A
+    hidden trajectory is (states, delays, return); the belief is the set of all hidden trajectories
+    that agree with what was seen, with their probabilities. What is seen at step h: every s_t with
+    t + D_{t-1} <= h.
     """
 
     def seen(states, delays, h):
@@ -46,7 +49,9 @@ def best_over_histories(start, n_actions, H, move, delay_law, D):
 
 
 def best_in_tables(P, r, H, start, delay_law, D):
-    """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W + 2)."""
+    """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W
+    + 2).
+    """
     moves = {
         (s, a): [(p, t, r[s, a]) for t, p in enumerate(P[s, a]) if p > 0]
         for s in range(len(r))
@@ -63,9 +68,12 @@ def best_in_tables(P, r, H, start, delay_law, D):
 
 
 def best_in_base(base, law, delay_law, D):
-    """`best_over_histories` of any partially known MDP with actions 0, 1, ...; its chance states happen inside a step, unseen.
+    """`best_over_histories` of any partially known MDP with actions 0, 1, ....
 
-    A base that has ended stays where it is and pays nothing more; what it pays where it stops is paid on arrival there.
+    Its chance states happen inside a step, unseen.
+
+    A base that has ended stays where it is and pays nothing more; what it pays where it stops is
+    paid on arrival there.
     """
     H = base.horizon
 
@@ -117,7 +125,10 @@ def best_in_base(base, law, delay_law, D):
 
 
 def hazard(law, j):
-    """Pr(Delta = j | Delta >= j), 1 where that is undefined; law = Pr(Delta = -1), ..., Pr(Delta = W)."""
+    """Pr(Delta = j | Delta >= j), 1 where that is undefined.
+
+    Law = Pr(Delta = -1), ..., Pr(Delta = W).
+    """
     tail = sum(law[j + 1 :])
     return law[j + 1] / tail if tail > 0 else 1.0
 
@@ -139,7 +150,9 @@ class Exact:
 
 
 class Optimistic(Exact):
-    """MVP-Est from counts N(s, a, s'), (S, A, S), and either the known law of the delay or counts of Delta = -1..W, (S, A, W + 2)."""
+    """MVP-Est from counts N(s, a, s'), (S, A, S), and either the known law of the delay or counts
+    of Delta = -1..W, (S, A, W + 2).
+    """
 
     def __init__(
         self,
@@ -202,7 +215,8 @@ class Optimistic(Exact):
 
 
 def mvp_delayed(values, S, A, H, W, D):
-    """Algorithms 4 and 5, corrected: V[s, queue, counter, h] for every augmented state, counters 0..W, -1 and "tran".
+    """Algorithms 4 and 5, corrected: V[s, queue, counter, h] for every augmented state, counters
+    0..W, -1 and "tran".
 
     `values` is an `Exact` or an `Optimistic`: it says what a tran and an arrival are worth.
     """

@@ -1,4 +1,6 @@
-"""Random delayed MDPs for the tests: tiny tables with zero entries, Delta = -1, both clips, and every edge of the sizes."""
+"""Random delayed MDPs for the tests: tiny tables with zero entries, Delta = -1, both clips, and
+every edge of the sizes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pkd_delay import DelayedMDP
 
 @st.composite
 def delayed_mdps(draw, *, unit_rewards=False, largest_tree=30_000):
-    """A DelayedMDP small enough for expectimax over histories: A^H trees of (S (W + 2))^H hidden trajectories, at most `largest_tree`."""
+    """A DelayedMDP small enough for expectimax over histories: A^H trees of (S (W + 2))^H hidden
+    trajectories, at most `largest_tree`.
+    """
     S, A, W = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 3))
     H = draw(st.integers(1, 5).filter(lambda H: largest_tree >= (A * S * (W + 2)) ** H))
     D = draw(st.integers(0, H + 1))
@@ -32,9 +36,11 @@ def sparse_rows(rng, shape, n):
 
 
 class TableBase(pkd.PartiallyKnownMDP):
-    """A random partially known MDP: decision states in y = 0 and 1, CHANCE in y = 2, ENDs, known features, a settlement, final pay.
+    """A random partially known MDP: decision states in y = 0 and 1, CHANCE in y = 2, ENDs, known
+    features, a settlement, final pay.
 
-    x is 0 or 1, actions are 0, ..., A - 1, features "z0", "z1" and "z2" have a law that the model does not hold (`random_base` gives it).
+    x is 0 or 1, actions are 0, ..., A - 1, features "z0", "z1" and "z2" have a law that the model
+    does not hold (`random_base` gives it).
     """
 
     def __init__(self, rng, A, horizon, *, ends, chance_start):

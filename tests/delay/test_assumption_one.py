@@ -1,4 +1,6 @@
-"""The simulator follows Assumption 1 to the letter: tables of the paper, order, no leaks, and agreement with exact evaluation."""
+"""The simulator follows Assumption 1 to the letter: tables of the paper, order, no leaks, and
+agreement with exact evaluation.
+"""
 
 import math
 
@@ -132,7 +134,9 @@ def test_a_reward_is_paid_when_the_state_that_it_led_to_is_shown(delayed, seed):
 
 
 def test_hidden_states_and_delays_leave_no_trace_in_the_view():
-    """Two worlds that differ only in what is hidden: same s_1, same Deltas seen, other states behind. The views must agree until step 4."""
+    """Two worlds that differ only in what is hidden: same s_1, same Deltas seen, other states
+    behind. The views must agree until step 4.
+    """
     stays = pkd.TabularMDP([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2], [[0.0, 1.0], [5.0, 7.0]], 6)
     moves = pkd.TabularMDP([[[0.0, 1.0]] * 2, [[1.0, 0.0]] * 2], [[0.0, 1.0], [5.0, 7.0]], 6)
     first, _ = views(DelayedMDP.constant(stays, 3), 0)
@@ -176,7 +180,9 @@ def scrambled(actions, salt):
 
 
 def agrees(delayed, policy, episodes=3000):
-    """The mean return of the simulator against exact evaluation in both decompositions, within 4 standard errors."""
+    """The mean return of the simulator against exact evaluation in both decompositions, within 4
+    standard errors.
+    """
     returns = np.array([episode.total for episode in simulate(delayed, policy, episodes, seed=5)])
     tolerance = 4 * returns.std() / math.sqrt(episodes) + 1e-9
     for model in (delayed.known(), delayed.unknown()):

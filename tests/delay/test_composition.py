@@ -1,4 +1,6 @@
-"""Delay as a transformer: any partially known MDP can be delayed, and only its own features stay unknown."""
+"""Delay as a transformer: any partially known MDP can be delayed, and only its own features stay
+unknown.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ def close(value, expected):
 
 
 class Inventory(pkd.PartiallyKnownMDP):
-    """Stock against an unknown demand. x: the demand just seen (None at decisions), y: stock, at most 3.
+    """Stock against an unknown demand.
+
+    X: the demand just seen (None at decisions), y: stock, at most 3.
 
     Orders of 0, 1 or 2 are on offer; without `same_actions` those that the room allows.
     """
@@ -91,7 +95,9 @@ def test_a_delayed_inventory_still_learns_one_demand_law():
 
 
 def test_a_delay_of_a_delay_is_the_sum_of_the_two():
-    """Constant delay 1 on top of constant delay 1 is constant delay 2, from the moment on when both queues are full."""
+    """Constant delay 1 on top of constant delay 1 is constant delay 2, from the moment on when both
+    queues are full.
+    """
     chain = pkd.TabularMDP([[[0.9, 0.1]] * 2, [[0.1, 0.9]] * 2], np.eye(2), 6)
     once = KnownDelay(chain.model(), {1: 1.0}, 1)
     twice = KnownDelay(once, {1: 1.0}, 1)
@@ -163,8 +169,9 @@ class TestActionSets:
         with pytest.raises(pkd.ModelError) as error:
             KnownDelay(Inventory(same_actions=False), {0: 1.0}, 1)
         assert str(error.value) == (
-            "Inventory.actions(x=None, y=0) is [0, 1, 2, 3] but actions(x=None, y=1) is [0, 1, 2]; a delayed agent chooses before it sees "
-            "the state, so all decision states must offer the same actions, or `instead=(x, y, a) -> action` must say what is done when a "
+            "Inventory.actions(x=None, y=0) is [0, 1, 2, 3] but actions(x=None, y=1) is [0, 1, 2]; "
+            "a delayed agent chooses before it sees the state, so all decision states must offer "
+            "the same actions, or `instead=(x, y, a) -> action` must say what is done when a "
             "is not on offer"
         )
 
@@ -175,7 +182,9 @@ class TestActionSets:
         assert sorted(model.actions(*model.start())) == [0, 1, 2, 3]
 
     def test_a_substitute_is_what_the_base_does_and_pays(self):
-        """An order above the room is cut to it: the capped order is worth what the same-actions inventory pays for it."""
+        """An order above the room is cut to it: the capped order is worth what the same-actions
+        inventory pays for it.
+        """
         cut = KnownDelay(
             Inventory(same_actions=False), {1: 1.0}, 2, instead=lambda x, y, a: min(a, 3 - y)
         )
@@ -213,7 +222,10 @@ def test_a_delay_longer_than_the_model_allows_is_refused():
 
 
 def test_queued_actions_after_a_hidden_end_do_nothing_and_pay_nothing():
-    """The game ends after one action; the news of it comes late, and the return is the one reward and the final pay."""
+    """The game ends after one action.
+
+    The news of it comes late, and the return is the one reward and the final pay.
+    """
 
     class OneShot(pkd.PartiallyKnownMDP):
         horizon = 5

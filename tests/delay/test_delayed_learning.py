@@ -1,4 +1,4 @@
-"""Learning under delay: optimism holds, regret flattens, and sharing counts is what makes it fast."""
+"""Learning under delay: optimism holds, regret flattens, shared counts make it fast."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_a_run_ends_near_the_optimum_with_practical_constants(delay_law):
 
 
 def test_counts_for_each_augmented_state_learn_far_slower():
-    """The same process as one table, in which every (state, queue, counter) has counts of its own."""
+    """The same process as a table in which every (state, queue, counter) has its own counts."""
     table = pkd.flatten(DELAYED.known(), DELAYED.law())
     shared = pkd_delay.learn(DELAYED, 1500, optimism=pkd.MVP.practical(), seed=4)
     apart = pkd.learn(table.model(), table.law(), 1500, optimism=pkd.MVP.practical(), seed=4)

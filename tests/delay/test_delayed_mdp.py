@@ -1,4 +1,6 @@
-"""DelayedMDP and Delayed: what they hold, what they refuse, and that the models made from them hold no truth."""
+"""DelayedMDP and Delayed: what they hold, what they refuse, and that the models made from them hold
+no truth.
+"""
 
 import attrs
 import numpy as np
@@ -45,7 +47,10 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
         (
             {"inter_arrival": {-2: 1.0}},
             [
-                "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"
+                (
+                    "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so "
+                    "Delta >= -1"
+                )
             ],
         ),
         ({"max_delay": -1}, ["max_delay is -1; expected an integer >= 0"]),
@@ -57,7 +62,10 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
         (
             {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
             [
-                "inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."
+                (
+                    "inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, "
+                    "..."
+                )
             ],
         ),
         (
@@ -122,7 +130,7 @@ def test_a_plan_that_no_memory_can_hold_is_refused_before_any_is_taken():
     delayed = DelayedMDP.constant(pkd.TabularMDP(MDP.transitions, MDP.rewards, 200), 150)
     with pytest.raises(
         pkd.ModelError,
-        match=r"a plan for S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each",
+        match=r"S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each",
     ):
         pkd_delay.plan(delayed)
 
@@ -139,7 +147,9 @@ def test_an_unknown_word_for_the_delay_law_is_refused():
 
 
 def test_sizes_are_those_of_the_papers_definitions():
-    """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15 and 150."""
+    """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15
+    and 150.
+    """
     sizes = DelayedMDP(
         pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3
     ).sizes
@@ -152,7 +162,10 @@ def test_sizes_are_those_of_the_papers_definitions():
 
 
 def test_erratum_the_number_of_y_needs_all_counters():
-    """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60; W + 2 counters would give 45."""
+    """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60.
+
+    W + 2 counters would give 45.
+    """
     assert (
         DelayedMDP(
             pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1
@@ -187,7 +200,9 @@ def reachable_values(thing, seen):
 
 
 def test_the_models_hold_no_transition_law_and_the_second_no_delay_law():
-    """The secret numbers .37/.63 of P and .41/.59 of the delay must not be found in what a learner is given."""
+    """The secret numbers .37/.63 of P and .41/.59 of the delay must not be found in what a learner
+    is given.
+    """
     mdp = pkd.TabularMDP(np.tile([0.37, 0.63], (2, 2, 1)), np.eye(2), 3)
     delayed = DelayedMDP(mdp, {0: 0.41, 1: 0.59}, 1)
 
@@ -310,7 +325,10 @@ def test_the_known_model_passes_every_structural_check():
 
 
 def test_the_unknown_model_passes_every_structural_check():
-    """With a |Z| that counts the arrivals; MVP-Delayed's own logarithms use W' S A, which is less."""
+    """With a |Z| that counts the arrivals.
+
+    MVP-Delayed's own logarithms use W' S A, which is less.
+    """
     delayed = DelayedMDP(MDP, LAW, 2)
     model = pkd_delay.UnknownDelay(MDP.model(), 2, 2)
     pkd.check_model(model, delayed.law())

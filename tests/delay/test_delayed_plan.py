@@ -26,7 +26,10 @@ def test_the_plan_names_the_likelier_state(plan):
 
 
 def test_values_tell_how_much_worse_the_other_action_is(plan):
-    """At step 4 the state shown is two steps old: a guess is right with (1 + .8^2) / 2 = .82; pending rewards are common to both."""
+    """At step 4 the state shown is two steps old: a guess is right with (1 + .8^2) / 2 = .82.
+
+    Pending rewards are common to both.
+    """
     values = plan.values(4, 1, queue=(1, 1), waited=0)
     assert values[1] - values[0] == pytest.approx(0.82 - 0.18, abs=1e-12)
 

@@ -1,4 +1,6 @@
-"""The demonstration: who is compared, with which constants, and that the exact values in it are right."""
+"""The demonstration: who is compared, with which constants, and that the exact values in it are
+right.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_regret_is_what_the_episodes_fall_short_of_the_optimum(shown: demo.Showc
 
 
 def test_what_is_not_reached_says_how_long_was_tried(shown: demo.Showcase) -> None:
-    """Without data no plan of the theory is near the optimum: 5 episodes for the long run, 3 for the others."""
+    """Without data no plan of the theory is near the optimum: 5 episodes for the long run, 3 for
+    the others.
+    """
     assert row(shown, "MVP-Delayed, known delay law", "theory")["episodes to 95%"] == "> 5"
     assert row(shown, "MVP-Delayed, unknown delay law", "theory")["episodes to 95%"] == "> 3"
 

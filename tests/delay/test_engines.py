@@ -33,14 +33,18 @@ def tabular(draw, **options):
 
 @st.composite
 def composed(draw):
-    """(model, truth): a base with several y, CHANCE states, ENDs, known laws, a settlement and final pay."""
+    """(model, truth): a base with several y, CHANCE states, ENDs, known laws, a settlement and
+    final pay.
+    """
     base, law, delays, max_delay = draw(bases())
     return delayed_base(draw, base, law, delays, max_delay, longest=2)
 
 
 @st.composite
 def contract(draw):
-    """(model, truth): a base with every corner of the contract, such as unknown rewards, own shares, a declared range, own samples."""
+    """(model, truth): a base with every corner of the contract, such as unknown rewards, own
+    shares, a declared range, own samples.
+    """
     case = draw(cases(horizon=st.integers(1, 3)))
     rng, longest, laws = np.random.default_rng(case.shape.seed), draw(st.integers(0, 2)), {}
 
@@ -206,7 +210,7 @@ def test_a_base_that_breaks_the_contract_is_refused_by_both_engines(base, messag
     "law", [{3: 1.0}, {-1: 0.2, 0: 0.3, 1: 0.3, 2: 0.2}], ids=["constant", "random"]
 )
 def test_a_law_that_must_be_learned_changes_no_optimum_on_the_large_engine(law):
-    """The agent that must learn the law is worth, under the truth, what the one that knows it is."""
+    """Under the truth, the agent that must learn the law is worth what the other one is."""
     rng = np.random.default_rng(1)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(6), (6, 3)), rng.random((6, 3)), 8)
     delayed = DelayedMDP(mdp, law, 3)

@@ -1,4 +1,6 @@
-"""What a finished episode teaches when the law of the delay is unknown: counts from raw Deltas, and Deltas with their true law."""
+"""What a finished episode teaches when the law of the delay is unknown: counts from raw Deltas, and
+Deltas with their true law.
+"""
 
 import math
 from collections import Counter
@@ -21,7 +23,9 @@ LAW = {-1: 0.2, 0: 0.3, 1: 0.3, 2: 0.2}
 
 
 def defined_samples(delayed, record):
-    """N(s, a, s') and, for each j, N(s, a, j) = number of Delta >= j, split by Delta = j: straight from the raw episode."""
+    """N(s, a, s') and, for each j, N(s, a, j) = number of Delta >= j, split by Delta = j: straight
+    from the raw episode.
+    """
     samples = Counter()
     for s, a, s_next, delta in zip(
         record.states, record.actions, record.states[1:], record.deltas, strict=False
@@ -59,7 +63,9 @@ def test_every_visited_feature_is_among_the_samples(delayed, seed):
 
 
 def test_hindsight_teaches_what_the_end_of_the_episode_hid():
-    """Delta_5 = 2 is cut by the end, but its arrivals count: not shown together (-1), not at once (0), not after one step (1)."""
+    """Delta_5 = 2 is cut by the end, but its arrivals count: not shown together (-1), not at once
+    (0), not after one step (1).
+    """
     delayed = DelayedMDP(MDP, LAW, 3)
     (record,) = simulate(delayed, lambda h, state, queue, waited: 0, 1, deltas=(0, 0, 0, 0, 2, 1))
     model = delayed.unknown()
@@ -90,7 +96,7 @@ class TestRevealed:
         episode = pkd.Episode(record.augmented(delayed.unknown()).transitions)
         with pytest.raises(
             pkd.ModelError,
-            match=r"episode.revealed has nothing; expected the raw inter-arrival times of the 6 actions",
+            match="revealed has nothing; expected the raw inter-arrival times of the 6 actions",
         ):
             list(delayed.unknown().samples(episode))
 
@@ -100,7 +106,7 @@ class TestRevealed:
         episode = pkd.Episode(record.augmented(delayed.unknown()).transitions, (0, 1))
         with pytest.raises(
             pkd.ModelError,
-            match=r"episode.revealed has 2 numbers; expected the raw inter-arrival times of the 6 actions",
+            match="revealed has 2 numbers; expected the raw inter-arrival times of the 6 actions",
         ):
             list(delayed.unknown().samples(episode))
 
@@ -124,7 +130,10 @@ class TestRevealed:
 
 
 def test_a_known_delay_on_top_of_an_unknown_one_still_learns_from_hindsight():
-    """Both laws are asked at the end of an episode; each action of each episode is one sample of a move and decides arrivals."""
+    """Both laws are asked at the end of an episode.
+
+    Each action of each episode is one sample of a move and decides arrivals.
+    """
     inner = DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 4), LAW, 1)
     outer = KnownDelay(inner.unknown(), {0: 0.5, 1: 0.5}, 1)
     run = pkd.learn(
@@ -140,7 +149,10 @@ def test_a_known_delay_on_top_of_an_unknown_one_still_learns_from_hindsight():
 
 
 def test_revealed_deltas_have_their_law_at_every_action_the_last_included():
-    """The augmented simulation draws what was censored; Delta_t must follow P_delay(s_t, a_t) for each t, and not depend on s_{t+1}."""
+    """The augmented simulation draws what was censored.
+
+    Delta_t must follow P_delay(s_t, a_t) for each t, and not depend on s_{t+1}.
+    """
     law = {
         (s, a): {-1: 0.2 + 0.1 * s, 0: 0.3, 1: 0.1 + 0.2 * a, 2: 0.4 - 0.1 * s - 0.2 * a}
         for s in range(2)
@@ -203,7 +215,10 @@ def test_a_run_counts_every_action_of_every_episode():
 
 @pytest.mark.parametrize("delay_law", ["known", "unknown"])
 def test_a_learner_of_the_users_own_environment_makes_the_plans_that_the_counts_imply(delay_law):
-    """Episodes from the Assumption-1 simulator, fed one by one; the upper value is that of `optimistic_plan` from the same raw data."""
+    """Episodes from the Assumption-1 simulator, fed one by one.
+
+    The upper value is that of `optimistic_plan` from the same raw data.
+    """
     delayed = DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 4), LAW, 2)
     model = delayed.known() if delay_law == "known" else delayed.unknown()
     rule, K = pkd.MVP.practical(), 30

@@ -40,7 +40,9 @@ def test_an_episode_is_counted_as_samples_says(delayed, seed):
 
 
 def test_the_deltas_that_are_drawn_follow_their_law():
-    """500 episodes of 8 actions: the frequencies of Delta are within 4 standard errors of the law, whatever the path has censored."""
+    """500 episodes of 8 actions: the frequencies of Delta are within 4 standard errors of the law,
+    whatever the path has censored.
+    """
     rng = np.random.default_rng(3)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(2), (2, 2)), rng.random((2, 2)), 8)
     law = {-1: 0.2, 0: 0.3, 1: 0.4, 2: 0.1}

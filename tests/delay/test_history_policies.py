@@ -83,7 +83,10 @@ def test_a_policy_is_worth_the_same_in_both_decompositions_and_in_the_engine(del
 
 
 class TestTheEmptyQueue:
-    """Erratum 1: with an empty queue Delta = -1 is clipped to 0. P uniform over 2 states, r = identity, H = 3, D = 2, Delta = -1 or 1."""
+    """Erratum 1: with an empty queue Delta = -1 is clipped to 0.
+
+    P uniform over 2 states, r = identity, H = 3, D = 2, Delta = -1 or 1.
+    """
 
     P, r = np.full((2, 2, 2), 0.5), np.eye(2)
     law = np.tile([0.5, 0.0, 0.5], (2, 2, 1))

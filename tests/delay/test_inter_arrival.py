@@ -75,7 +75,10 @@ def test_draws_follow_the_law_on_a_window():
         (None, "inter_arrival has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."),
         (
             "slow",
-            "inter_arrival is 'slow'; expected {Delta: probability} or the probabilities of Delta = -1, 0, ..., W",
+            (
+                "inter_arrival is 'slow'; expected {Delta: probability} or the probabilities of "
+                "Delta = -1, 0, ..., W"
+            ),
         ),
         ({0: "often"}, "inter_arrival has probability 'often'; expected a number in [0, 1]"),
     ],

@@ -1,4 +1,6 @@
-"""The generic algorithm on the adapters is MVP-Delayed: the paper's Algorithms 4 and 5, corrected, from any counts."""
+"""The generic algorithm on the adapters is MVP-Delayed: the paper's Algorithms 4 and 5, corrected,
+from any counts.
+"""
 
 import math
 
@@ -21,7 +23,9 @@ CONSTANTS = {THEORY: {}, PRACTICAL: {"c1": 0.5, "c2": 0.25, "log_factor": 1.0}}
 
 @st.composite
 def counts(draw, delayed):
-    """Counts of transitions and Deltas: none, a few, or many for each (s, a), with zeros in between."""
+    """Counts of transitions and Deltas: none, a few, or many for each (s, a), with zeros in
+    between.
+    """
     S, A, W = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.longest
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size = draw(st.sampled_from([1, 3, 60, 10**4, 10**7]))
@@ -76,7 +80,8 @@ def test_a_larger_plan_from_counts_is_that_of_the_paper_in_every_state(delay_law
     assert value < 0.99 * H
     assert plan.value == pytest.approx(value, rel=1e-10)
     rules = list(plan.rules())
-    # n = c + D_{t-1} with t = h - n: while s_1 is the last shown state (t = 1) no more than W steps can pass.
+    # n = c + D_{t-1} with t = h - n: while s_1 is the last shown state (t = 1) no more than W steps
+    # can pass.
     reachable = {
         (h, n) for h in range(1, H + 1) for n in range(min(D, h - 1) + 1) if n <= W or h - n >= 2
     }
@@ -143,7 +148,9 @@ def test_without_data_every_value_is_the_horizon(delay_law):
 
 
 def test_the_log_factor_is_the_papers_with_the_corrected_union_bound():
-    """facts: with 64H in place of 64H(H+1), S=5, A=2, H=10, W=2, B=5, delta=.05, K=1e4: ell(3,5) = 26.515303, ell(4,5) = 27.654738."""
+    """facts: with 64H in place of 64H(H+1), S=5, A=2, H=10, W=2, B=5, delta=.05, K=1e4: ell(3,5) =
+    26.515303, ell(4,5) = 27.654738.
+    """
     model = DelayedMDP(
         pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.full((5, 2), 0.5), 10), {0: 0.5, 2: 0.5}, 3
     ).known()
@@ -169,7 +176,9 @@ def test_the_log_factor_is_the_papers_with_the_corrected_union_bound():
 @settings(max_examples=40, deadline=None)
 @given(delayed=delayed_mdps())
 def test_counts_without_noise_keep_optimism(rule, delayed):
-    """Counts that are exact multiples of the truth: the plan must not fall below the optimum, negative rewards included."""
+    """Counts that are exact multiples of the truth: the plan must not fall below the optimum,
+    negative rewards included.
+    """
     mdp = delayed.mdp
     truth = Exact(mdp.transitions, mdp.rewards, delayed.inter_arrival)
     V = mvp_delayed(
@@ -184,7 +193,9 @@ def test_counts_without_noise_keep_optimism(rule, delayed):
 
 
 def test_counts_of_what_cannot_be_met_are_left_out():
-    """H = 1: no state but the first is ever acted in, and the end of the episode forces every arrival."""
+    """H = 1: no state but the first is ever acted in, and the end of the episode forces every
+    arrival.
+    """
     delayed = DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 1), {0: 0.5, 1: 0.5}, 1)
     named = name_counts(delayed, np.ones((2, 2, 2)), np.ones((2, 2, 3)))
     assert {z.feature for z in named} == {(0, 0), (0, 1)}

@@ -1,4 +1,6 @@
-"""The hard instances: closed forms against planners, the tree, the prior over instances, and the lower bound with its conditions."""
+"""The hard instances: closed forms against planners, the tree, the prior over instances, and the
+lower bound with its conditions.
+"""
 
 from itertools import product
 from math import ceil, log
@@ -21,7 +23,9 @@ def random_instance(seed, levels, actions, size, horizon, delay):
 
 
 def played(instance, actions):
-    """The expected return of a blind sequence of actions, by pushing the state distribution forward."""
+    """The expected return of a blind sequence of actions, by pushing the state distribution
+    forward.
+    """
     mdp = instance.mdp()
     where, total = mdp.start_distribution, 0.0
     for a in actions:
@@ -186,7 +190,7 @@ def test_the_special_pair_has_the_mean_of_the_second_prior():
 
 
 def test_the_gap_is_half_of_what_separates_the_mean_values():
-    # E V~ = eps mu (2 H~ - 1 - D~)/4 with H~ = 40 - 4 levels, D~ = 8 and the worked mu_1, mu_2 of degree 4.
+    # E V~ = eps mu (2 H~ - 1 - D~)/4 with H~ = 40 - 4 levels, D~ = 8, the mu of degree 4.
     worth = 0.4 * (2 * 36 - 1 - 8) / 4
     assert PRIOR.gap == pytest.approx(worth * (0.353479180090 - 0.218237381534) / 2, rel=1e-9)
     assert PRIOR.threshold == pytest.approx(

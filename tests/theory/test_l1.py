@@ -1,4 +1,6 @@
-"""The l1-norm estimation problem: estimators against exact enumeration, divergences against sums over all sample sequences."""
+"""The l1-norm estimation problem: estimators against exact enumeration, divergences against sums
+over all sample sequences.
+"""
 
 from itertools import product
 from math import comb, exp, log, prod
@@ -193,7 +195,8 @@ def test_the_corrected_proposition_separates_the_priors_by_twice_eps():
     found = l1.proposition(d, eps)
     nu_1, nu_2 = moment_matching_priors(found.degree, 40)
     gap = float(nu_2.absolute_mean() - nu_1.absolute_mean())
-    # Both norms may miss their mean by scale/(8k), the deviation of the Hoeffding step; what is left must be 2 eps.
+    # Both norms may miss their mean by scale/(8k), the deviation of the Hoeffding step; what is
+    # left must be 2 eps.
     assert found.scale * (gap - 2 / (8 * found.degree)) >= 2 * eps
     assert found.scale <= 0.5
     assert found.kl <= 1 / 8

@@ -1,4 +1,6 @@
-"""The delayed MDP as a POMDP: its belief-tree optimum against closed forms and against the delayed planner, and the text it exports."""
+"""The delayed MDP as a POMDP: its belief-tree optimum against closed forms and against the delayed
+planner, and the text it exports.
+"""
 
 from itertools import product
 
@@ -116,7 +118,9 @@ def test_every_latent_state_has_a_full_law_for_every_action():
 
 
 def read_text(text):
-    """A small reader of the .pomdp format, enough for what is exported: preamble, T, O and R entries."""
+    """A small reader of the .pomdp format, enough for what is exported: preamble, T, O and R
+    entries.
+    """
     preamble, entries = {}, {"T": {}, "O": {}, "R": {}}
     for line in text.splitlines():
         key, _, rest = line.partition(":")
@@ -136,7 +140,8 @@ def value_of_text(text, horizon):
     T = np.array(
         [[[entries["T"].get((a, s, t), 0.0) for t in states] for s in states] for a in actions]
     )
-    O = np.array([[entries["O"].get(("*", s, o), 0.0) for s in states] for o in looks])  # noqa: E741
+    sights = entries["O"]
+    O = np.array([[sights.get(("*", s, o), 0.0) for s in states] for o in looks])  # noqa: E741
     R = np.array([[entries["R"][a, s, "*", "*"] for s in states] for a in actions])
 
     def value(belief, left):

@@ -1,4 +1,6 @@
-"""Best approximation of |x| and the two priors: published constants, and the certificate that a polynomial is the best one."""
+"""Best approximation of |x| and the two priors: published constants, and the certificate that a
+polynomial is the best one.
+"""
 
 from decimal import Decimal, localcontext
 
@@ -49,7 +51,8 @@ def test_the_error_is_nowhere_larger_than_claimed(degree):
 def test_the_scaled_errors_rise_to_the_constant_of_bernstein():
     scaled = [degree * float(best_approximation(degree).error) for degree in EVEN]
     assert scaled == sorted(scaled)
-    # k delta_k has an expansion in 1/k^2: Richardson's extrapolation from k = 4, 8, ..., 40 leaves the constant.
+    # k delta_k has an expansion in 1/k^2: Richardson's extrapolation from k = 4, 8, ..., 40 leaves
+    # the constant.
     with localcontext(prec=60):
         table = [(degree, degree * best_approximation(degree).error) for degree in range(4, 44, 4)]
         values, orders = [value for _, value in table], [degree for degree, _ in table]

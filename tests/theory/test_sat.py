@@ -1,4 +1,6 @@
-"""Formulas as blind MDPs: the optimum against a SAT solver, against all assignments, and against all sequences of actions."""
+"""Formulas as blind MDPs: the optimum against a SAT solver, against all assignments, and against
+all sequences of actions.
+"""
 
 from itertools import product
 
