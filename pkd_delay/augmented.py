@@ -35,7 +35,7 @@ from pkd_delay.base import BaseFacts, Instead, State
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["SHOWN", "TRAN", "Augmented", "as_queue", "find_count_faults"]
+__all__ = ["SHOWN", "TRAN", "Augmented", "find_count_faults"]
 
 SHOWN: Final = -1  # the paper's counter -1
 TRAN: Final = -2
@@ -95,11 +95,17 @@ class Augmented(PartiallyKnownMDP):
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
         """(x, y) of the last shown state of the base, the queue and the counter."""
 
-    @abstractmethod
     def place(
         self, x: Any, y: Any, queue: Queue | Iterable[Any] | None, counter: int
     ) -> tuple[Any, Any]:
         """The augmented (x, y): the inverse of `read`. The queue may be any iterable."""
+        if queue is not None and not isinstance(queue, Queue):
+            queue = Queue(queue)
+        return self._join(x, y, queue, counter)
+
+    @abstractmethod
+    def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Any]:
+        """The augmented (x, y) from its parts."""
 
     @abstractmethod
     def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
@@ -153,12 +159,13 @@ class Augmented(PartiallyKnownMDP):
 
     def _step(self, x: Any, y: Any, a: Any, *, settling: bool) -> list[Branch]:
         base_x, base_y, queue, counter = self.read(x, y)
-        action = self._find_base_action(base_x, base_y, queue, counter)
-        if action is not _NOTHING:
-            left = queue.pop() if queue and counter == TRAN else queue
-            # The base's own H-th action, or a chance move after it.
-            last = settling and not left
-            return self._move_base(base_x, base_y, action, None if last else left, last)
+        if counter < 0:
+            action = self._find_base_action(base_x, base_y, queue, counter)
+            if action is not _NOTHING:
+                left = queue.pop() if queue and counter == TRAN else queue
+                # The base's own H-th action, or a chance move after it.
+                last = settling and not left
+                return self._move_base(base_x, base_y, action, None if last else left, last)
         queue = queue or _EMPTY
         if counter == SHOWN:
             if not queue:
@@ -184,7 +191,7 @@ class Augmented(PartiallyKnownMDP):
         return [(p, self._place_shown(y_next, queue), z) for p, y_next, z in moves]
 
     def _go_surely(self, x: Any, y: Any, queue: Queue, counter: int) -> list[Branch]:
-        x_next, y_next = self.place(x, y, queue, counter)
+        x_next, y_next = self._join(x, y, queue, counter)
         return [(1.0, y_next, self._sure_of(x_next))]
 
     def _sure_of(self, x: Any) -> Known:
@@ -255,11 +262,6 @@ class Augmented(PartiallyKnownMDP):
     def _label_counter(self, counter: int) -> str:
         words = {TRAN: "next state arrives", SHOWN: "state shown"}
         return words.get(counter, f"waited {counter}")
-
-
-def as_queue(queue: Queue | Iterable[Any] | None) -> Queue | None:
-    """A queue from any iterable of actions, oldest first; None stays None."""
-    return queue if queue is None or isinstance(queue, Queue) else Queue(queue)
 
 
 def find_count_faults(value: Any, name: str) -> list[str]:

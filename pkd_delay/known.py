@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
-from pkd_delay.augmented import SHOWN, TRAN, Augmented, as_queue
+from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import BaseFacts, Instead, State, survey
 from pkd_delay.inter_arrival import DelayOf, InterArrival, InterArrivalOf, OneLawForAll, per_action
 
@@ -71,19 +71,19 @@ class KnownDelay(Augmented):
         longest = find_longest(base, facts, self.inter_arrival)
         features = base.n_features if n_features is None else n_features
         super().__init__(base, facts, longest, max_delay, instead, features)
+        shared = self.inter_arrival
+        self._one_law = shared.law if isinstance(shared, OneLawForAll) else None
         self._common_laws: dict[State, InterArrival | None] = {}  # None: it depends on the action
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
         base_y, queue, counter = y
         return x, base_y, Queue(queue) if type(queue) is tuple else queue, counter
 
-    def place(
-        self, x: Any, y: Any, queue: Queue | Iterable[Any] | None, counter: int
-    ) -> tuple[Any, Pending]:
-        return x, Pending(y, as_queue(queue), counter)
+    def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Pending]:
+        return x, Pending(y, queue, counter)
 
     def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
-        law = self._find_common_law(x, y)
+        law = self._one_law or self._find_common_law(x, y)
         if law is None:
             law = self.inter_arrival(x, y, self.done(x, y, queue.oldest))
         p = law.at_most_zero if empty else law.hazard(waited)
@@ -97,8 +97,6 @@ class KnownDelay(Augmented):
 
     def _find_common_law(self, x: Any, y: Any) -> InterArrival | None:
         """The law of Delta in (x, y), if it is the same for all actions: then no action is read."""
-        if isinstance(self.inter_arrival, OneLawForAll):
-            return self.inter_arrival.law
         if (x, y) not in self._common_laws:
             first, *others = (self.inter_arrival(x, y, a) for a in self._kind(x, y))
             same = all(law is first or law == first for law in others)

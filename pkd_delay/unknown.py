@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import attrs
 
 from pkd import Episode, Known, ModelError, PartiallyKnownMDP, Queue
-from pkd_delay.augmented import SHOWN, TRAN, Augmented, as_queue
+from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import BaseFacts, Instead, State, survey
 from pkd_delay.features import Arrival, Move, next_depth
 
@@ -107,24 +107,21 @@ class UnknownDelay(Augmented):
         base_x, counter = x
         return base_x, base_y, Queue(queue) if type(queue) is tuple else queue, counter
 
-    def place(
-        self, x: Any, y: Any, queue: Queue | Iterable[Any] | None, counter: int
-    ) -> tuple[Any, Queued]:
-        return (x, counter), Queued(y, as_queue(queue))
+    def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Queued]:
+        return (x, counter), Queued(y, queue)
 
     def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
-        given = self._find_common_given(x, y)
+        given = self._common_given.get((x, y), _UNASKED)
+        if given is _UNASKED:
+            given = self._common_given[x, y] = self._find_common_given(x, y)
         if given is _DEPENDS:
             given = self.delay_feature(x, y, self.done(x, y, queue.oldest))
         return [(1.0, Queued(y, queue), Arrival(x, given, waited, empty, self.depth))]
 
     def _find_common_given(self, x: Any, y: Any) -> Any:
         """The delay_feature in (x, y), if it is the same for all actions: then none is read."""
-        if (x, y) not in self._common_given:
-            first, *others = (self.delay_feature(x, y, a) for a in self._kind(x, y))
-            same = all(given == first for given in others)
-            self._common_given[x, y] = first if same else _DEPENDS
-        return self._common_given[x, y]
+        first, *others = (self.delay_feature(x, y, a) for a in self._kind(x, y))
+        return first if all(given == first for given in others) else _DEPENDS
 
     def _lift(self, z: Any) -> Any:
         if isinstance(z, Known):
@@ -229,4 +226,5 @@ def _y_and_action(x: Any, y: Any, a: Any) -> tuple[Any, Any]:
     return y, a
 
 
-_DEPENDS: Final = object()
+_DEPENDS: Final = object()  # on the action
+_UNASKED: Final = object()
