@@ -166,16 +166,15 @@ class Augmented(PartiallyKnownMDP):
                 # The base's own H-th action, or a chance move after it.
                 last = settling and not left
                 return self._move_base(base_x, base_y, action, None if last else left, last)
-        queue = queue or _EMPTY
-        if counter == SHOWN:
-            if not queue:
-                return self._go_surely(base_x, base_y, queue, 0)
-            longer = queue
-        else:
-            longer = queue.push(a)
-        if settling or len(longer) > self.max_delay or counter == self.longest:
-            return self._go_surely(base_x, base_y, longer, TRAN)
-        return self._arrive(base_x, base_y, longer, counter, empty=not queue)
+        queue = _EMPTY if queue is None else queue
+        before = n = len(queue)
+        if counter != SHOWN:
+            queue, n = queue.push(a), n + 1
+        elif n == 0:
+            return self._go_surely(base_x, base_y, queue, 0)
+        if settling or n > self.max_delay or counter == self.longest:
+            return self._go_surely(base_x, base_y, queue, TRAN)
+        return self._arrive(base_x, base_y, queue, counter, empty=before == 0)
 
     def _move_base(
         self, x: Any, y: Any, action: Any, queue: Queue | None, last: bool

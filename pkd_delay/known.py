@@ -116,7 +116,8 @@ class KnownDelay(Augmented):
         return self.base.branching(z)
 
     def share(self, z: Any, y: Pending) -> float:
-        return self.queue_share(len(y.queue or ()) + 1) * self.base_share(z, y.y)
+        n = 0 if y.queue is None else len(y.queue)
+        return self.queue_share(n + 1) * self.base_share(z, y.y)
 
     def x_label(self, x: Any) -> str:
         return self.base.x_label(x)

@@ -140,7 +140,7 @@ class UnknownDelay(Augmented):
         return self.base.branching(z.feature) if isinstance(z, Move) else 2
 
     def share(self, z: Move | Arrival, y: Queued) -> float:
-        n = len(y.queue or ())
+        n = 0 if y.queue is None else len(y.queue)
         if isinstance(z, Move):
             return self.queue_share(n + 1) * self.base_share(z.feature, y.y)
         return self.queue_share(n) / self.facts.n_y
