@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import numpy as np
@@ -18,6 +18,11 @@ import pkd
 from pkd_delay.autoscaler import autoscaler
 from pkd_delay.process import Delayed
 from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from tqdm import tqdm
 
 __all__ = ["Showcase", "autoscaler_demo"]
 
@@ -59,7 +64,7 @@ class Showcase:
     headers: tuple[str, ...]
     rows: list[tuple[str, ...]]
     notes: list[str]
-    figure: Any  # of matplotlib
+    figure: Figure
 
 
 @attrs.frozen
@@ -70,9 +75,8 @@ class Study:
     runs: Mapping[Curve, list[pkd.Run]]  # one run for each seed
     optimum: float
     ignoring: float  # exact value of the best plan for the undelayed base, in the delayed world
-    price: list[
-        tuple[float, float]
-    ]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
+    # For constant delay 0, 1, ...: the optimum, and the value of ignoring the delay.
+    price: list[tuple[float, float]]
 
 
 def autoscaler_demo(
@@ -93,19 +97,16 @@ def autoscaler_demo(
         for seed in range(seeds)
     ]
     jobs = [
-        *((_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))),
-        (_ignoring,),
-        *((_run, *job) for job in runs),
+        *((_find_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))),
+        (_find_ignoring,),
+        *((_learn, *job) for job in runs),
     ]
-    with _bar(progress, len(jobs)) as bar:
+    with _make_bar(progress, len(jobs)) as bar:
         bar.set_description("compiling and learning")
         count = min(4, pkd.workers.available()) if workers is None else workers
-        found = pkd.workers.spread(_done, jobs, count, bar.update)
-    prices, ignoring, learned = (
-        found[LONGEST_DELAY::-1],
-        found[LONGEST_DELAY + 1],
-        found[LONGEST_DELAY + 2 :],
-    )
+        found = pkd.workers.spread(_call, jobs, count, bar.update)
+    prices, ignoring = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1]
+    learned = found[LONGEST_DELAY + 2 :]
     by_curve = {
         curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve]
         for curve in COMPARED
@@ -115,72 +116,66 @@ def autoscaler_demo(
     return Showcase(
         title=f"autoscaler: {world}; {episodes:,} episodes, {seeds} seed{'s' if seeds > 1 else ''}",
         headers=("agent", "constants", "return per episode", "regret", f"episodes to {GOAL:.0%}"),
-        rows=_rows(study),
-        notes=_notes(study),
-        figure=_figure(study),
+        rows=_make_rows(study),
+        notes=_write_notes(study),
+        figure=_draw_figure(study),
     )
 
 
-def _done(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def _run(curve: Curve, seed: int, episodes: int) -> pkd.Run:
+def _learn(curve: Curve, seed: int, episodes: int) -> pkd.Run:
     """One run of an agent, without its policy."""
     agent, constants = curve
     delayed = autoscaler()
     rule = {PRACTICAL: pkd.MVP.practical, THEORY: pkd.MVP, NONE: pkd.Greedy}[constants]()
     if agent == IGNORING:
         return learn_ignoring_delay(
-            delayed, episodes, optimism=rule, seed=seed, compiled=_world(KNOWN)[0]
+            delayed, episodes, optimism=rule, seed=seed, compiled=_compile_world(KNOWN)[0]
         )
-    return attrs.evolve(pkd.learn(*_world(agent), episodes, optimism=rule, seed=seed), policy=None)
+    return attrs.evolve(
+        pkd.learn(*_compile_world(agent), episodes, optimism=rule, seed=seed), policy=None
+    )
 
 
 @cache
-def _world(agent: str) -> tuple[pkd.Compiled, Any]:
+def _compile_world(agent: str) -> tuple[pkd.Compiled, pkd.Law]:
     """The compiled model that an agent learns on, and its law."""
     delayed = autoscaler()
     if agent == PER_STATE:
         per_state = CountsPerState(delayed.known())
         return pkd.compile(per_state, large=False), per_state.law(delayed.law())
-    return pkd.compile(
-        delayed.unknown() if agent == UNKNOWN else delayed.known(), large=False
-    ), delayed.law()
+    model = delayed.unknown() if agent == UNKNOWN else delayed.known()
+    return pkd.compile(model, large=False), delayed.law()
 
 
-def _price(delay: int) -> tuple[float, float]:
+def _find_price(delay: int) -> tuple[float, float]:
     """The optimum under a constant delay, and what an agent that ignores it gets."""
     late = Delayed.constant(autoscaler().problem, delay)
     # For the small engine, like everything else here: a first use should not wait until the other
     # engine is compiled, too.
     model, law = pkd.compile(late.known(), large=False), late.law()
-    return pkd.plan(model, law).value, _blind_value(late, model)
+    return pkd.plan(model, law).value, _evaluate_blind(late, model)
 
 
-def _ignoring() -> float:
+def _find_ignoring() -> float:
     """What an agent gets that knows the law of the load and ignores the delay."""
-    return _blind_value(autoscaler(), _world(KNOWN)[0])
+    return _evaluate_blind(autoscaler(), _compile_world(KNOWN)[0])
 
 
-def _blind_value(delayed: Delayed, compiled: pkd.Compiled) -> float:
+def _evaluate_blind(delayed: Delayed, compiled: pkd.Compiled) -> float:
     blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
     return pkd.evaluate(compiled, delayed.law(), blind)
 
 
-def _rows(study: Study) -> list[tuple[str, ...]]:
+def _make_rows(study: Study) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
     for (agent, constants), runs in study.runs.items():
         regret = np.mean([run.regret[study.episodes - 1] for run in runs])
-        rows.append(
-            (
-                agent,
-                constants,
-                f"{study.optimum - regret / study.episodes:.3f}",
-                f"{regret:.1f}",
-                _reached(runs),
-            )
-        )
+        value = f"{study.optimum - regret / study.episodes:.3f}"
+        rows.append((agent, constants, value, f"{regret:.1f}", _label_episodes(runs)))
     loss = (study.optimum - study.ignoring) * study.episodes
     rows.append(
         ("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never")
@@ -188,17 +183,15 @@ def _rows(study: Study) -> list[tuple[str, ...]]:
     return rows
 
 
-def _reached(runs: list[pkd.Run]) -> str:
+def _label_episodes(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
-    found = sorted(
-        np.inf if reached is None else reached
-        for reached in (run.episodes_to(GOAL) for run in runs)
-    )
+    reached = [run.episodes_to(GOAL) for run in runs]
+    found = sorted(np.inf if episode is None else episode for episode in reached)
     middle = found[len(found) // 2]
     return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
 
 
-def _notes(study: Study) -> list[str]:
+def _write_notes(study: Study) -> list[str]:
     current, long = study.price[0][0], len(study.runs[KNOWN, THEORY][0].returns)
     delay, ignorance = 1 - study.optimum / current, 1 - study.ignoring / current
     return [
@@ -221,7 +214,7 @@ def _notes(study: Study) -> list[str]:
     ]
 
 
-def _figure(study: Study) -> Any:
+def _draw_figure(study: Study) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 5.2), layout="constrained")
@@ -230,8 +223,8 @@ def _figure(study: Study) -> Any:
         runs = study.runs[curve]
         k = np.unique(np.geomspace(1, len(runs[0].returns), 400).astype(int)) - 1
         name = f"{curve[0]}: {curve[1]} constants"
-        _band(left, k, [run.regret[k] for run in runs], colour, name)
-        _band(middle, k, [run.policy_values[k] for run in runs], colour)
+        _draw_band(left, k, [run.regret[k] for run in runs], colour, name)
+        _draw_band(middle, k, [run.policy_values[k] for run in runs], colour)
         if curve[0] in (KNOWN, UNKNOWN):
             upper = np.mean([run.upper_values[k] for run in runs], axis=0)
             middle.plot(k + 1, upper, color=colour, linestyle="--", linewidth=1)
@@ -268,8 +261,8 @@ def _figure(study: Study) -> Any:
     return figure
 
 
-def _band(
-    ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None
+def _draw_band(
+    ax: Axes, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None
 ) -> None:
     table = np.array(list(curves))
     ax.plot(k + 1, table.mean(axis=0), color=colour, label=label)
@@ -278,7 +271,7 @@ def _band(
     )
 
 
-def _draw_price(ax: Any, study: Study) -> None:
+def _draw_price(ax: Axes, study: Study) -> None:
     best, blind = np.array(study.price).T
     ticks = np.arange(len(best))
     ax.plot(ticks, best, "o-", color="black", label="optimum, and its change per tick")
@@ -301,7 +294,7 @@ def _draw_price(ax: Any, study: Study) -> None:
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 
 
-def _bar(wanted: bool, total: int) -> Any:
+def _make_bar(wanted: bool, total: int) -> tqdm[NoReturn]:
     from tqdm import tqdm
 
     return tqdm(total=total, disable=not wanted, leave=False)

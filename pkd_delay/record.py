@@ -143,11 +143,8 @@ class Episode:
             reward: float | None = 0.0,
         ) -> None:
             nonlocal at
-            transitions.append(
-                pkd.Transition(
-                    *model.place(*at), action, *model.place(x, y, queue, counter), reward
-                )
-            )
+            before, after = model.place(*at), model.place(x, y, queue, counter)
+            transitions.append(pkd.Transition(*before, action, *after, reward))
             at = (x, y, queue or (), counter)
 
         for move in self.opening:
@@ -161,14 +158,9 @@ class Episode:
             go(x, y, (*queue, action), TRAN if arrives else counter + 1, action)
             while arrives:
                 left = at[2][1:]
+                pending = None if t == self.horizon else left
                 for move in self.moves[t - 1]:
-                    go(
-                        move.x_next,
-                        move.y_next,
-                        None if t == self.horizon else left,
-                        SHOWN,
-                        reward=move.reward,
-                    )
+                    go(move.x_next, move.y_next, pending, SHOWN, reward=move.reward)
                 t += 1
                 arrives = t <= len(self.moves) and self.shown_at(t + 1) == step
                 if t <= len(self.moves):
