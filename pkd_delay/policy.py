@@ -132,12 +132,13 @@ class DelayedPlan:
     def to_csv(self, path: str | Path) -> None:
         """Writes the policy of all steps, with labels.
 
-        A queue is written oldest action first, separated by blanks.
+        A queue is written oldest action first, separated by blanks. A label that a spreadsheet
+        would take for a formula gets an apostrophe in front.
         """
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow(HEADER)
-        writer.writerows(self._label(rule) for rule in self.rules())
+        writer.writerows(map(files.neutralize, self._label(rule)) for rule in self.rules())
         files.write_text(path, text.getvalue())
 
     def _label(self, rule: Rule) -> tuple[str, ...]:

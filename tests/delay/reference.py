@@ -127,7 +127,7 @@ def best_in_base(base, law, delay_law, D):
 def hazard(law, j):
     """Pr(Delta = j | Delta >= j), 1 where that is undefined.
 
-    Law = Pr(Delta = -1), ..., Pr(Delta = W).
+    law = Pr(Delta = -1), ..., Pr(Delta = W).
     """
     tail = sum(law[j + 1 :])
     return law[j + 1] / tail if tail > 0 else 1.0

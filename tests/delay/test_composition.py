@@ -20,7 +20,7 @@ def close(value, expected):
 class Inventory(pkd.PartiallyKnownMDP):
     """Stock against an unknown demand.
 
-    X: the demand just seen (None at decisions), y: stock, at most 3.
+    x: the demand just seen (None at decisions), y: stock, at most 3.
 
     Orders of 0, 1 or 2 are on offer; without `same_actions` those that the room allows.
     """

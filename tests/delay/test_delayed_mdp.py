@@ -63,8 +63,8 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
             {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
             [
                 (
-                    "inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, "
-                    "..."
+                    "inter_arrival[1, 0] has no law; "
+                    "give {Delta: probability} with Delta in -1, 0, 1, ..."
                 )
             ],
         ),

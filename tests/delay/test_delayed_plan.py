@@ -84,6 +84,18 @@ def test_the_csv_holds_every_rule_with_labels(plan, tmp_path):
     assert rows[-1]["queue"] == "high high"
 
 
+def test_a_label_that_looks_like_a_formula_is_written_as_text(tmp_path):
+    chain = two_state_chain(horizon=2)
+    named = pkd.TabularMDP(
+        chain.transitions, chain.rewards, 2, state_names=["=1+2", "@x"], action_names=["-1", "+y"]
+    )
+    pkd_delay.plan(DelayedMDP.constant(named, 1)).to_csv(tmp_path / "policy.csv")
+    with (tmp_path / "policy.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["state"] for row in rows} == {"'=1+2"}
+    assert {row["queue"] for row in rows} == {"-", "-1", "'+y"}
+
+
 def test_a_saved_policy_acts_like_the_plan(plan, tmp_path):
     plan.save(tmp_path / "policy.npz")
     saved = SavedPolicy.load(tmp_path / "policy.npz")
