@@ -172,6 +172,8 @@ def forge(path, plan, **changes):
         (lambda a: {"waited": a["waited"] + 3}, "longer than the queue"),
         (lambda a: {"queue": a["queue"] + 2}, "a queue with an entry outside 0..1"),
         (lambda a: {"queue": a["queue"][:, ::-1]}, "a queue with an entry outside 0..1"),
+        (lambda a: {"queue": np.minimum(a["queue"], 7 * a["queue"])}, "an entry outside 0..1"),
+        (lambda a: {"step": np.ones_like(a["step"])}, "queue longer than the steps before it"),
         (lambda a: {"queue": a["queue"][0]}, r"queue has shape \(2,\)"),
         (lambda a: {"value": a["value"] * np.nan}, "a value that is not finite"),
         (lambda a: {"value": a["value"][:-1]}, r"value has shape \(14,\)"),
