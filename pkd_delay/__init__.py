@@ -1,7 +1,9 @@
 """pkd_delay: planning and learning when states are shown late, as an adapter of `pkd`.
 
-`DelayedMDP` is a tabular MDP with random delays; `KnownDelay` and `UnknownDelay` turn any partially known MDP into its delayed version,
-which is a partially known MDP again. So MVP-Delayed is the core's generic algorithm on these models, and nothing else.
+`DelayedMDP` is a tabular MDP with random delays, and `Delayed` is any problem with them.
+`KnownDelay` and `UnknownDelay` turn a partially known MDP into its delayed version, which is a
+partially known MDP again. So MVP-Delayed is the core's generic algorithm on these models, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from pkd_delay.simulator import Simulator as Simulator
     from pkd_delay.simulator import View as View
     from pkd_delay.simulator import simulate as simulate
+    from pkd_delay.theory import hard as hard
+    from pkd_delay.theory import l1 as l1
+    from pkd_delay.theory import pomdp as pomdp
+    from pkd_delay.theory import remez as remez
+    from pkd_delay.theory import sat as sat
     from pkd_delay.unknown import UnknownDelay as UnknownDelay
 
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
@@ -46,14 +53,18 @@ _HOME_OF = {
     "plan": "planning",
     "simulate": "simulator",
 }
+_MODULES = ("hard", "l1", "pomdp", "remez", "sat")  # of pkd_delay.theory
 
-__all__ = sorted(_HOME_OF)
+__all__ = sorted([*_HOME_OF, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name in _MODULES:
+        value: Any = import_module(f"pkd_delay.theory.{name}")
+    elif name in _HOME_OF:
+        value = getattr(import_module(f"pkd_delay.{_HOME_OF[name]}"), name)
+    else:
         raise AttributeError(f"module 'pkd_delay' has no attribute {name!r}")
-    value = getattr(import_module(f"pkd_delay.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value
 

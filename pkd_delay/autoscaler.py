@@ -1,7 +1,8 @@
-"""An autoscaler: replicas follow known rules, load moves as an unknown Markov chain, and metrics arrive late.
+"""An autoscaler: known rules for replicas, an unknown chain of loads, and metrics that arrive late.
 
-Everybody who scales on metrics has this problem: what is seen is a few ticks old, and a new replica needs time to start. It has both halves
-of the framework. The book-keeping of replicas is known (y), the load is not (x), and `Delayed` shows both late.
+Everybody who scales on metrics has this problem: what is seen is a few ticks old, and a new replica
+needs time to start. It has both halves of the framework. The book-keeping of replicas is known (y),
+the load is not (x), and `Delayed` shows both late.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ __all__ = ["Autoscaler", "AutoscalerProblem", "autoscaler"]
 
 Replicas = tuple[int, tuple[int, ...]]  # (ready, those that will be ready in 1, 2, ... ticks)
 
-LOADS = {"idle": 1.0, "normal": 2.0, "busy": 3.0, "peak": 4.0}  # how many replicas each level keeps busy
+LOADS = {
+    "idle": 1.0,
+    "normal": 2.0,
+    "busy": 3.0,
+    "peak": 4.0,
+}  # how many replicas each level keeps busy
 CHAIN = {
     "idle": {"idle": 0.75, "normal": 0.2, "peak": 0.05},
     "normal": {"idle": 0.15, "normal": 0.6, "busy": 0.25},
@@ -32,11 +38,13 @@ CHAIN = {
 
 @attrs.frozen(eq=False, slots=False)
 class Autoscaler(PartiallyKnownMDP):
-    """Start or stop one replica per tick. x: level of the load, y: (ready replicas, those that are starting).
+    """Start or stop one replica per tick. x: level of the load, y: (ready replicas, starting ones).
 
-        r = min(load, ready) - price * (ready + starting),   z = the level: the load does not care what we do
+        r = min(load, ready) - price * (ready + starting)
+        z = the level: the load does not depend on what is done
 
-    A replica that is started serves after `startup` ticks; one that is stopped is gone at once; at least one stays.
+    A replica that is started serves after `startup` ticks; one that is stopped is gone at once; at
+    least one stays.
     """
 
     horizon: int
@@ -99,7 +107,8 @@ def autoscaler(
 ) -> Delayed:
     """The autoscaler with metrics that are up to `max_delay` ticks late.
 
-    By default the delay wanders between 0 and 3 ticks, mostly 1 to 3: Delta is -1, 0, 1 with .2, .4, .4. The delay depends on nothing.
+    By default the delay wanders between 0 and 3 ticks, mostly 1 to 3: Delta is -1, 0, 1 with .2,
+    .4, .4. The delay depends on nothing.
     """
     found = [
         f"{name} is {value!r}; expected {wanted}"
@@ -110,7 +119,11 @@ def autoscaler(
         )
         if not good
     ]
-    found += [f"chain has no law for the load {level!r}; expected {{next load: probability}}" for level in loads if level not in chain]
+    found += [
+        f"chain has no law for the load {level!r}; expected {{next load: probability}}"
+        for level in loads
+        if level not in chain
+    ]
     if found:
         raise ModelError(found)
     problem = AutoscalerProblem(Autoscaler(horizon, loads, max_replicas, startup, price), chain)

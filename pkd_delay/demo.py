@@ -1,14 +1,15 @@
-"""The main job of `pkd demo`: an autoscaler whose metrics come late, learned by MVP-Delayed and by its rivals.
+"""The main job of `pkd demo`: a late autoscaler, learned by MVP-Delayed and by its rivals.
 
-Everybody lives in the same delayed world and is measured by its exact optimum. The result is a table, some sentences and a figure; the
-command line finds it in the entry-point group `pkd.demos`, prints the first two and writes the third.
+All agents act in the same delayed world and are measured by its exact optimum. The result is a
+table, some sentences and a figure. The command line finds it in the entry-point group `pkd.demos`,
+prints the first two and writes the third.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import numpy as np
@@ -18,10 +19,16 @@ from pkd_delay.autoscaler import autoscaler
 from pkd_delay.process import Delayed
 from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from tqdm import tqdm
+
 __all__ = ["Showcase", "autoscaler_demo"]
 
 GOAL = 0.95  # of the optimum
-LONG = 20_000  # episodes of the run with theory constants, which has hardly begun to learn where the others have finished
+# Episodes of the run with theory constants: it learns slowly, and is cheap.
+LONG = 20_000
 LONGEST_DELAY = 3  # of the panel with the price of each tick
 
 KNOWN, UNKNOWN = "MVP-Delayed, known delay law", "MVP-Delayed, unknown delay law"
@@ -37,7 +44,9 @@ COMPARED: tuple[Curve, ...] = (
     (PER_STATE, PRACTICAL),
     (IGNORING, PRACTICAL),
 )
-_LONGEST_FIRST = sorted(COMPARED, key=lambda curve: (PER_STATE, IGNORING, UNKNOWN, KNOWN).index(curve[0]))
+_LONGEST_FIRST = sorted(
+    COMPARED, key=lambda curve: (PER_STATE, IGNORING, UNKNOWN, KNOWN).index(curve[0])
+)
 COLOURS: Mapping[Curve, str] = {
     (KNOWN, PRACTICAL): "tab:blue",
     (UNKNOWN, PRACTICAL): "tab:green",
@@ -55,7 +64,7 @@ class Showcase:
     headers: tuple[str, ...]
     rows: list[tuple[str, ...]]
     notes: list[str]
-    figure: Any  # of matplotlib
+    figure: Figure
 
 
 @attrs.frozen
@@ -66,108 +75,146 @@ class Study:
     runs: Mapping[Curve, list[pkd.Run]]  # one run for each seed
     optimum: float
     ignoring: float  # exact value of the best plan for the undelayed base, in the delayed world
-    price: list[tuple[float, float]]  # constant delay 0, 1, ...: the optimum, and the value of ignoring the delay
+    # For constant delay 0, 1, ...: the optimum, and the value of ignoring the delay.
+    price: list[tuple[float, float]]
 
 
-def autoscaler_demo(*, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None) -> Showcase:
-    """Learns the autoscaler and compares; the run with theory constants and a known law has at least 20,000 episodes, it is cheap.
+def autoscaler_demo(
+    *, episodes: int = 200, seeds: int = 5, progress: bool = False, workers: int | None = None
+) -> Showcase:
+    """Learns the autoscaler and compares.
 
-    workers: processes that share the runs; by default as many as the machine runs at once, and not more than four.
+    The run with theory constants and a known law has at least 20,000 episodes.
+
+    workers: processes that share the runs; by default as many as the machine runs at once, and not
+    more than four.
     """
     delayed = autoscaler()
     # The longest jobs first, so that no worker is left with one at the end.
     runs = [
-        (curve, seed, max(episodes, LONG) if curve == (KNOWN, THEORY) else episodes) for curve in _LONGEST_FIRST for seed in range(seeds)
+        (curve, seed, max(episodes, LONG) if curve == (KNOWN, THEORY) else episodes)
+        for curve in _LONGEST_FIRST
+        for seed in range(seeds)
     ]
-    jobs = [*((_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))), (_ignoring,), *((_run, *job) for job in runs)]
-    with _bar(progress, len(jobs)) as bar:
+    jobs = [
+        *((_find_price, delay) for delay in reversed(range(LONGEST_DELAY + 1))),
+        (_find_ignoring,),
+        *((_learn, *job) for job in runs),
+    ]
+    with _make_bar(progress, len(jobs)) as bar:
         bar.set_description("compiling and learning")
         count = min(4, pkd.workers.available()) if workers is None else workers
-        found = pkd.workers.spread(_done, jobs, count, bar.update)
-    prices, ignoring, learned = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1], found[LONGEST_DELAY + 2 :]
-    by_curve = {curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve] for curve in COMPARED}
+        found = pkd.workers.spread(_call, jobs, count, bar.update)
+    prices, ignoring = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1]
+    learned = found[LONGEST_DELAY + 2 :]
+    by_curve = {
+        curve: [run for run, job in zip(learned, runs, strict=True) if job[0] == curve]
+        for curve in COMPARED
+    }
     study = Study(episodes, by_curve, by_curve[KNOWN, PRACTICAL][0].optimal_value, ignoring, prices)
     world = f"{delayed.base.horizon} ticks, delays of 0 to {delayed.max_delay} ticks"
     return Showcase(
         title=f"autoscaler: {world}; {episodes:,} episodes, {seeds} seed{'s' if seeds > 1 else ''}",
         headers=("agent", "constants", "return per episode", "regret", f"episodes to {GOAL:.0%}"),
-        rows=_rows(study),
-        notes=_notes(study),
-        figure=_figure(study),
+        rows=_make_rows(study),
+        notes=_write_notes(study),
+        figure=_draw_figure(study),
     )
 
 
-def _done(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def _run(curve: Curve, seed: int, episodes: int) -> pkd.Run:
+def _learn(curve: Curve, seed: int, episodes: int) -> pkd.Run:
     """One run of an agent, without its policy."""
     agent, constants = curve
     delayed = autoscaler()
     rule = {PRACTICAL: pkd.MVP.practical, THEORY: pkd.MVP, NONE: pkd.Greedy}[constants]()
     if agent == IGNORING:
-        return learn_ignoring_delay(delayed, episodes, optimism=rule, seed=seed, compiled=_world(KNOWN)[0])
-    return attrs.evolve(pkd.learn(*_world(agent), episodes, optimism=rule, seed=seed), policy=None)
+        return learn_ignoring_delay(
+            delayed, episodes, optimism=rule, seed=seed, compiled=_compile_world(KNOWN)[0]
+        )
+    return attrs.evolve(
+        pkd.learn(*_compile_world(agent), episodes, optimism=rule, seed=seed), policy=None
+    )
 
 
 @cache
-def _world(agent: str) -> tuple[pkd.Compiled, Any]:
+def _compile_world(agent: str) -> tuple[pkd.Compiled, pkd.Law]:
     """The compiled model that an agent learns on, and its law."""
     delayed = autoscaler()
     if agent == PER_STATE:
         per_state = CountsPerState(delayed.known())
         return pkd.compile(per_state, large=False), per_state.law(delayed.law())
-    return pkd.compile(delayed.unknown() if agent == UNKNOWN else delayed.known(), large=False), delayed.law()
+    model = delayed.unknown() if agent == UNKNOWN else delayed.known()
+    return pkd.compile(model, large=False), delayed.law()
 
 
-def _price(delay: int) -> tuple[float, float]:
+def _find_price(delay: int) -> tuple[float, float]:
     """The optimum under a constant delay, and what an agent that ignores it gets."""
     late = Delayed.constant(autoscaler().problem, delay)
-    # As a flat program, like everything else here: a first use should not wait until the other engine is compiled.
+    # For the small engine, like everything else here: a first use should not wait until the other
+    # engine is compiled, too.
     model, law = pkd.compile(late.known(), large=False), late.law()
-    return pkd.plan(model, law).value, _blind_value(late, model)
+    return pkd.plan(model, law).value, _evaluate_blind(late, model)
 
 
-def _ignoring() -> float:
+def _find_ignoring() -> float:
     """What an agent gets that knows the law of the load and ignores the delay."""
-    return _blind_value(autoscaler(), _world(KNOWN)[0])
+    return _evaluate_blind(autoscaler(), _compile_world(KNOWN)[0])
 
 
-def _blind_value(delayed: Delayed, compiled: pkd.Compiled) -> float:
+def _evaluate_blind(delayed: Delayed, compiled: pkd.Compiled) -> float:
     blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
     return pkd.evaluate(compiled, delayed.law(), blind)
 
 
-def _rows(study: Study) -> list[tuple[str, ...]]:
+def _make_rows(study: Study) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("optimum", "", f"{study.optimum:.3f}", f"{0:.1f}", "")]
     for (agent, constants), runs in study.runs.items():
         regret = np.mean([run.regret[study.episodes - 1] for run in runs])
-        rows.append((agent, constants, f"{study.optimum - regret / study.episodes:.3f}", f"{regret:.1f}", _reached(runs)))
+        value = f"{study.optimum - regret / study.episodes:.3f}"
+        rows.append((agent, constants, value, f"{regret:.1f}", _label_episodes(runs)))
     loss = (study.optimum - study.ignoring) * study.episodes
-    rows.append(("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never"))
+    rows.append(
+        ("ignores the delay, law known", "", f"{study.ignoring:.3f}", f"{loss:.1f}", "never")
+    )
     return rows
 
 
-def _reached(runs: list[pkd.Run]) -> str:
+def _label_episodes(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
-    found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL) for run in runs))
+    reached = [run.episodes_to(GOAL) for run in runs]
+    found = sorted(np.inf if episode is None else episode for episode in reached)
     middle = found[len(found) // 2]
     return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
 
 
-def _notes(study: Study) -> list[str]:
+def _write_notes(study: Study) -> list[str]:
     current, long = study.price[0][0], len(study.runs[KNOWN, THEORY][0].returns)
     delay, ignorance = 1 - study.optimum / current, 1 - study.ignoring / current
     return [
-        f"Without delay the optimum is {current:.3f}. These delays cost {delay:.1%} of it; ignoring them costs {ignorance:.1%}.",
-        f"Regret is that of the first {study.episodes:,} episodes; episodes to {GOAL:.0%} of the optimum: median over seeds.",
-        f"Theory constants guarantee optimism and pay for it: with a known delay law that run was continued to {long:,} episodes.",
-        "Practical constants promise nothing. The load does not care what is done, so here even a learner without bonus sees enough.",
+        (
+            f"Without delay the optimum is {current:.3f}. These delays cost {delay:.1%} of it; "
+            f"ignoring them costs {ignorance:.1%}."
+        ),
+        (
+            f"Regret is that of the first {study.episodes:,} episodes; "
+            f"episodes to {GOAL:.0%} of the optimum: median over seeds."
+        ),
+        (
+            "Theory constants guarantee optimism and pay for it: with a known delay law that run "
+            f"was continued to {long:,} episodes."
+        ),
+        (
+            "Practical constants promise nothing. The load does not depend on what is done, so "
+            "here even a learner without bonus sees enough."
+        ),
     ]
 
 
-def _figure(study: Study) -> Any:
+def _draw_figure(study: Study) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 5.2), layout="constrained")
@@ -176,45 +223,78 @@ def _figure(study: Study) -> Any:
         runs = study.runs[curve]
         k = np.unique(np.geomspace(1, len(runs[0].returns), 400).astype(int)) - 1
         name = f"{curve[0]}: {curve[1]} constants"
-        _band(left, k, [run.regret[k] for run in runs], colour, name)
-        _band(middle, k, [run.policy_values[k] for run in runs], colour)
+        _draw_band(left, k, [run.regret[k] for run in runs], colour, name)
+        _draw_band(middle, k, [run.policy_values[k] for run in runs], colour)
         if curve[0] in (KNOWN, UNKNOWN):
             upper = np.mean([run.upper_values[k] for run in runs], axis=0)
             middle.plot(k + 1, upper, color=colour, linestyle="--", linewidth=1)
-    left.set(xscale="log", yscale="log", xlabel="episode", ylabel="cumulative regret", title="Regret against the exact optimum")
-    middle.axhline(study.optimum, color="black", linestyle=":", linewidth=1.2, label="exact optimum")
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="episode",
+        ylabel="cumulative regret",
+        title="Regret against the exact optimum",
+    )
+    middle.axhline(
+        study.optimum, color="black", linestyle=":", linewidth=1.2, label="exact optimum"
+    )
     middle.plot([], [], color="black", linestyle="--", linewidth=1, label="upper value of a plan")
     middle.plot([], [], color="black", label="exact value of its policy")
     lowest = min(run.policy_values.min() for runs in study.runs.values() for run in runs)
-    middle.set(xscale="log", xlabel="episode", ylabel="return of an episode", title="What plans believe, what they are worth")
+    middle.set(
+        xscale="log",
+        xlabel="episode",
+        ylabel="return of an episode",
+        title="What plans believe, what they are worth",
+    )
     middle.set_ylim(lowest - 0.5, study.optimum + 1.2 * (study.optimum - lowest))
     middle.legend(loc="upper right", frameon=False, fontsize="small")
     _draw_price(right, study)
     seeds = len(study.runs[KNOWN, PRACTICAL])
-    figure.suptitle(f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, bands from the lowest to the highest")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(
+        f"An autoscaler whose metrics come 0 to 3 ticks late: mean over {seeds} seeds, "
+        "bands from the lowest to the highest"
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+    )
     return figure
 
 
-def _band(ax: Any, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None) -> None:
+def _draw_band(
+    ax: Axes, k: np.ndarray, curves: Iterable[np.ndarray], colour: str, label: str | None = None
+) -> None:
     table = np.array(list(curves))
     ax.plot(k + 1, table.mean(axis=0), color=colour, label=label)
-    ax.fill_between(k + 1, table.min(axis=0), table.max(axis=0), color=colour, alpha=0.2, linewidth=0)
+    ax.fill_between(
+        k + 1, table.min(axis=0), table.max(axis=0), color=colour, alpha=0.2, linewidth=0
+    )
 
 
-def _draw_price(ax: Any, study: Study) -> None:
+def _draw_price(ax: Axes, study: Study) -> None:
     best, blind = np.array(study.price).T
     ticks = np.arange(len(best))
     ax.plot(ticks, best, "o-", color="black", label="optimum, and its change per tick")
     ax.plot(ticks, blind, "s-", color="tab:orange", label="ignores the delay, law known")
     for tick in ticks[1:]:
-        ax.annotate(f"{best[tick] - best[tick - 1]:.2f}", (tick, best[tick]), xytext=(0, 7), textcoords="offset points", ha="center")
-    ax.set(xlabel="constant delay in ticks", ylabel="return of an episode", title="The price of each tick of delay", xticks=ticks)
+        ax.annotate(
+            f"{best[tick] - best[tick - 1]:.2f}",
+            (tick, best[tick]),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+        )
+    ax.set(
+        xlabel="constant delay in ticks",
+        ylabel="return of an episode",
+        title="The price of each tick of delay",
+        xticks=ticks,
+    )
     ax.margins(x=0.08, y=0.12)
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 
 
-def _bar(wanted: bool, total: int) -> Any:
+def _make_bar(wanted: bool, total: int) -> tqdm[NoReturn]:
     from tqdm import tqdm
 
     return tqdm(total=total, disable=not wanted, leave=False)

@@ -1,7 +1,8 @@
 """`DelayedEnv`: a delayed MDP as a Gymnasium environment, simulated straight from Assumption 1.
 
-It shows what an agent needs under delay and nothing more: the last shown state with its age, the actions that are not resolved yet, and an
-explicit "nothing yet". States come in order, several at once where their delays shrink; none is lost, because the end shows all of them.
+It shows what an agent needs under delay and nothing more: the last shown state with its age, the
+actions that are not resolved yet, and an explicit "nothing yet". States come in order, several at
+once where their delays shrink; none is lost, because the end shows all of them.
 """
 
 from __future__ import annotations
@@ -21,34 +22,44 @@ Observation = dict[str, Any]
 
 
 class DelayedEnv(gym.Env[Observation, np.int64]):
-    """A `DelayedMDP` to act in. Steps count from 1; an episode is H actions long and then terminates.
+    """A `DelayedMDP` to act in. Steps count from 1; an episode terminates after H actions.
 
     The observation at the beginning of step h:
 
         step     h, from 1; H + 1 after the last action
-        state    s_t, the last shown state; t = h - age. The first state is shown at once, so there always is one
+        state    s_t, the last shown state; t = h - age. s_1 is shown at once, so there is one
         age      h - t: by how many steps s_t is old. It is also the number of pending actions
         waited   steps since s_t was shown; 0: it is fresh news
-        news     the states shown at this very step, oldest first, each as 1 + state; 0: nothing (more). All zeros: nothing yet
-        pending  the actions a_t, ..., a_{h-1} whose effect is not shown yet, oldest first, each as 1 + action; 0: none
+        news     the states shown at this very step, oldest first, each as 1 + state;
+                 0: nothing (more). All zeros: nothing yet
+        pending  the actions a_t, ..., a_{h-1} whose effect is not shown yet, oldest first,
+                 each as 1 + action; 0: none
 
-    The reward of a_t is paid when s_{t+1} is shown, because earlier it would tell s_t. When the episode is over everything is shown, and
-    `info` holds all states, actions, raw inter-arrival times Delta and total delays D. Before that `info` is empty.
+    The reward of a_t is paid when s_{t+1} is shown, because earlier it would tell s_t. When the
+    episode is over everything is shown, and `info` holds all states, actions, raw inter-arrival
+    times Delta and total delays D. Before that `info` is empty.
 
     >>> from pkd_delay import DelayedEnv, DelayedMDP
     >>> from pkd_delay.problems import two_state_chain
     >>> env = DelayedEnv(DelayedMDP.constant(two_state_chain(horizon=2, stay=1.0), 1))
     >>> _ = env.reset(seed=0)
-    >>> [env.step(0)[1:3] for _ in range(2)]  # (reward, terminated): both rewards are paid when the states are shown
+    >>> [env.step(0)[1:3] for _ in range(2)]  # (reward, terminated): rewards come with the states
     [(0.0, False), (2.0, True)]
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own declaration
 
     def __init__(self, delayed: DelayedMDP) -> None:
-        S, A, H, D = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon, delayed.max_delay
+        S, A, H, D = (
+            delayed.mdp.n_states,
+            delayed.mdp.n_actions,
+            delayed.mdp.horizon,
+            delayed.max_delay,
+        )
         self.delayed = delayed
-        self._most = min(D, H - 1)  # the longest queue at a decision; one state more can be shown at once
+        self._most = min(
+            D, H - 1
+        )  # the longest queue at a decision; one state more can be shown at once
         self.action_space = spaces.Discrete(A)
         self.observation_space = spaces.Dict(
             {
@@ -62,8 +73,13 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
         )
         self._simulator = Simulator(delayed)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Starts an episode. options={"deltas": (...)} plays the given inter-arrival times instead of drawn ones."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode.
+
+        options={"deltas": (...)} plays the given inter-arrival times instead of drawn ones.
+        """
         super().reset(seed=seed)
         self._simulator = Simulator(self.delayed, self.np_random)
         view = self._simulator.reset((options or {}).get("deltas"))
@@ -75,7 +91,12 @@ class DelayedEnv(gym.Env[Observation, np.int64]):
         info: dict[str, Any] = {}
         if view.over:
             record = self._simulator.record()
-            info = {"states": record.states, "actions": record.actions, "deltas": record.deltas, "delays": record.delays}
+            info = {
+                "states": record.states,
+                "actions": record.actions,
+                "deltas": record.deltas,
+                "delays": record.delays,
+            }
         return self._observation(view), view.reward, view.over, False, info
 
     def _observation(self, view: View) -> Observation:

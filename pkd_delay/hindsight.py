@@ -1,8 +1,9 @@
-"""Episodes of an `UnknownDelay` in compiled code: what `UnknownDelay.samples` says of an episode, without leaving the kernel.
+"""Episodes of an `UnknownDelay` in compiled code, with what `UnknownDelay.samples` says of them.
 
-The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw Delta is shown; here it is drawn from its
-law on that range, so that path and Deltas have their true joint law, and the arrivals that it decides are counted. A test holds this
-equal to `samples`, move by move.
+The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw
+Delta is shown; here it is drawn from its law on that range, so that path and Deltas have their true
+joint law, and the arrivals that it decides are counted. A test holds this equal to `samples`, move
+by move.
 """
 
 from __future__ import annotations
@@ -32,12 +33,25 @@ class HindsightSimulator:
         self.path = compiled.path.copy()
         self.deltas = np.zeros(model.horizon, np.int64)
 
-    def episodes(self, policy: np.ndarray, tally: Any, rng: np.ndarray, returns: np.ndarray) -> tuple[int, bool]:
+    def episodes(
+        self, policy: np.ndarray, tally: Any, rng: np.ndarray, returns: np.ndarray
+    ) -> tuple[int, bool]:
         """Fills `returns` until a plan is due: how many episodes that took, and whether one is."""
         n = np.zeros_like(tally.n)
-        visited = tally._replace(counts=np.zeros_like(tally.counts), n=n, marks=np.full_like(n, np.inf))
+        visited = tally._replace(
+            counts=np.zeros_like(tally.counts), n=n, marks=np.full_like(n, np.inf)
+        )
         count, due = episodes(
-            self._compiled.program, self.delays, self._world, policy, tally, visited, rng, self.path, self.deltas, returns
+            self._compiled.program,
+            self.delays,
+            self._world,
+            policy,
+            tally,
+            visited,
+            rng,
+            self.path,
+            self.deltas,
+            returns,
         )
         return int(count), bool(due)
 
@@ -45,13 +59,18 @@ class HindsightSimulator:
 def _delays(compiled: FlatProgram, model: UnknownDelay, law: DelayLaw) -> Delays:
     features, longest = compiled.features, model.longest
     rows = {z: i for i, z in enumerate(features)}
-    places = {z: {x: int(compiled.row_ptr[i]) + j for j, x in enumerate(compiled.outcomes[i])} for z, i in rows.items()}
+    places = {
+        z: {x: int(compiled.row_ptr[i]) + j for j, x in enumerate(compiled.outcomes[i])}
+        for z, i in rows.items()
+    }
     actions: dict[tuple[Any, Any, Any], int] = {}  # (x, y, a) of the base
     resolves = np.full(len(compiled.program.slot_node), -1)
     for slot, (x, y) in enumerate(compiled.slot_states()):
         base_x, base_y, queue, counter = model.read(x, y)
         if counter == TRAN and queue:
-            resolves[slot] = actions.setdefault((base_x, base_y, model.done(base_x, base_y, queue[0])), len(actions))
+            resolves[slot] = actions.setdefault(
+                (base_x, base_y, model.done(base_x, base_y, queue[0])), len(actions)
+            )
     table, ptr, place, row = np.zeros((len(actions), longest + 2)), [0], list[int](), list[int]()
     for (x, y, a), i in actions.items():
         delay: InterArrival = law.delay_of(x, y, a)

@@ -1,13 +1,14 @@
-"""The law of one inter-arrival time: the paper's P_delay(s, a) on {-1, ..., W}, and its hazards, the paper's P_tran.
+"""The law of one inter-arrival time: the paper's P_delay(s, a) on {-1, ..., W}, and its hazards.
 
-D_h = clip(D_{h-1} + Delta_h; 0, D_max): Delta is by how much the delay changes from one state to the next. -1 means that the next state
-comes together with this one, 0 that it comes one step later, j that it comes j + 1 steps later.
+D_h = clip(D_{h-1} + Delta_h; 0, D_max): Delta is by how much the delay changes from one state to
+the next. -1 means that the next state comes together with this one, 0 that it comes one step later,
+j that it comes j + 1 steps later. The hazards are the paper's P_tran.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +17,15 @@ import numpy as np
 
 from pkd import ModelError
 
-__all__ = ["InterArrival", "InterArrivalOf", "faults", "per_action"]
+__all__ = [
+    "DelayOf", "InterArrival", "InterArrivalOf", "OneLaw", "OneLawForAll", "find_faults",
+    "per_action",
+]  # fmt: skip
 
 TOLERANCE = 1e-9  # by how much probabilities may miss 1
 
 
-@attrs.frozen(slots=False)  # without slots, so that the tails can be cached
+@attrs.frozen(slots=False)  # without slots, so that hazards can be cached
 class InterArrival:
     """Pr(Delta = -1), ..., Pr(Delta = W).
 
@@ -36,10 +40,13 @@ class InterArrival:
 
     @classmethod
     def of(cls, law: OneLaw, where: str = "inter_arrival") -> InterArrival:
-        """The law from {Delta: probability} or from the probabilities of -1, 0, ..., W; raises ModelError with every fault."""
+        """The law from {Delta: probability}, or from the probabilities of Delta = -1, 0, ..., W.
+
+        Raises ModelError with every fault.
+        """
         if isinstance(law, InterArrival):
             return law
-        found = faults(law, where)
+        found = find_faults(law, where)
         if found:
             raise ModelError(found)
         if isinstance(law, Mapping):
@@ -60,19 +67,23 @@ class InterArrival:
             tails.append(tails[-1] + p)
         return tuple(reversed(tails))
 
-    @property
+    @cached_property
     def at_most_zero(self) -> float:
-        """Pr(Delta <= 0): the chance of an arrival when the queue is empty, where -1 is clipped to 0."""
+        """Pr(Delta <= 0): the chance of an arrival at an empty queue, where -1 is clipped to 0."""
         return min(1.0, self.probabilities[0] + self.probabilities[1])
 
+    @cached_property
+    def hazards(self) -> tuple[float, ...]:
+        """Pr(Delta = j) / Pr(Delta >= j) for j = -1, ..., W; 1 where the denominator is 0."""
+        pairs = zip(self.probabilities, self.tails, strict=False)
+        return tuple(p / tail if tail > 0.0 else 1.0 for p, tail in pairs)
+
     def hazard(self, waited: int) -> float:
-        """Pr(Delta = waited) / Pr(Delta >= waited), and 1 where the denominator is 0."""
-        if waited > self.longest or self.tails[waited + 1] <= 0.0:
-            return 1.0
-        return self.probabilities[waited + 1] / self.tails[waited + 1]
+        """Pr(Delta = waited | Delta >= waited), and 1 where that is not defined."""
+        return self.hazards[waited + 1] if waited <= self.longest else 1.0
 
     def draw(self, rng: np.random.Generator, low: int = -1, high: int | None = None) -> int:
-        """Delta given that low <= Delta <= high; at the given law's zero mass, low itself."""
+        """Delta given low <= Delta <= high; `low` itself where the law has no mass there."""
         window = self.probabilities[low + 1 : None if high is None else high + 2]
         mark = rng.random() * math.fsum(window)
         last = low
@@ -86,34 +97,64 @@ class InterArrival:
 
 OneLaw = Mapping[int, float] | Sequence[float] | InterArrival
 InterArrivalOf = OneLaw | Callable[[Any, Any, Any], OneLaw]
+DelayOf = Callable[[Any, Any, Any], InterArrival]  # (x, y, a) of the base -> the law of Delta
 
 
-def per_action(inter_arrival: InterArrivalOf) -> Callable[[Any, Any, Any], InterArrival]:
-    """The law of Delta as a function of the base's state and action (x, y, a), from one law for all or from a user's function."""
+@attrs.frozen
+class OneLawForAll:
+    """A law of Delta that does not depend on the state and the action.
+
+    >>> OneLawForAll(InterArrival((0.0, 1.0)))("x", "y", "a").longest
+    0
+    """
+
+    law: InterArrival
+
+    def __call__(self, x: Any, y: Any, a: Any) -> InterArrival:
+        return self.law
+
+
+def per_action(inter_arrival: InterArrivalOf) -> DelayOf:
+    """The law of Delta as a function of (x, y, a), from one law or from a user's function."""
+    if isinstance(inter_arrival, OneLawForAll | _PerAction):
+        return inter_arrival
     if callable(inter_arrival):
-        ask, asked = inter_arrival, dict[Hashable, InterArrival]()
-
-        def of_state(x: Any, y: Any, a: Any) -> InterArrival:
-            if (x, y, a) not in asked:
-                asked[x, y, a] = InterArrival.of(ask(x, y, a), f"inter_arrival(x={x!r}, y={y!r}, a={a!r})")
-            return asked[x, y, a]
-
-        return of_state
-    shared = InterArrival.of(inter_arrival)
-    return lambda x, y, a: shared
+        return _PerAction(inter_arrival)
+    return OneLawForAll(InterArrival.of(inter_arrival))
 
 
-def faults(law: Any, where: str) -> list[str]:
+@attrs.frozen
+class _PerAction:
+    """A user's function (x, y, a) -> law; each answer is checked once."""
+
+    ask: Callable[[Any, Any, Any], OneLaw]
+    _known: dict[tuple[Any, Any, Any], InterArrival] = attrs.field(factory=dict, init=False)
+
+    def __call__(self, x: Any, y: Any, a: Any) -> InterArrival:
+        law = self._known.get((x, y, a))
+        if law is None:
+            where = f"inter_arrival(x={x!r}, y={y!r}, a={a!r})"
+            law = self._known[x, y, a] = InterArrival.of(self.ask(x, y, a), where)
+        return law
+
+
+def find_faults(law: Any, where: str) -> list[str]:
     """Everything that is wrong with one inter-arrival law, each finding opened by `where`."""
     if law is None:
         return [f"{where} has no law; give {{Delta: probability}} with Delta in -1, 0, 1, ..."]
     if isinstance(law, Mapping):
-        values, found = list(law.values()), _bad_keys(law, where)
+        values, found = list(law.values()), _find_bad_keys(law, where)
     elif isinstance(law, (Sequence, np.ndarray)) and not isinstance(law, str):
         values = list(law)
-        found = [] if len(values) >= 2 else [f"{where} has {len(values)} entries; expected Pr(Delta = -1), Pr(Delta = 0), ..."]
+        few = f"{where} has {len(values)} entries; expected Pr(Delta = -1), Pr(Delta = 0), ..."
+        found = [] if len(values) >= 2 else [few]
     else:
-        return [f"{where} is {law!r}; expected {{Delta: probability}} or the probabilities of Delta = -1, 0, ..., W"]
+        return [
+            (
+                f"{where} is {law!r}; expected {{Delta: probability}} or the probabilities of "
+                "Delta = -1, 0, ..., W"
+            )
+        ]
     if not values:
         return [f"{where} is empty; give {{Delta: probability}} with Delta in -1, 0, 1, ..."]
     bad = [p for p in values if not _is_probability(p)]
@@ -124,13 +165,16 @@ def faults(law: Any, where: str) -> list[str]:
     return found
 
 
-def _bad_keys(law: Mapping[Any, float], where: str) -> list[str]:
+def _find_bad_keys(law: Mapping[Any, float], where: str) -> list[str]:
     found = []
     for delta in law:
         if isinstance(delta, bool) or not isinstance(delta, (int, np.integer)):
             found.append(f"{where} has Delta = {delta!r}; expected an integer")
         elif delta < -1:
-            found.append(f"{where} has Delta = {delta}; a delay shrinks by at most 1 per state, so Delta >= -1")
+            found.append(
+                f"{where} has Delta = {delta}; a delay shrinks by at most 1 per state, so "
+                "Delta >= -1"
+            )
     return found
 
 

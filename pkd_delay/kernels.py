@@ -14,7 +14,9 @@ class Delays(NamedTuple):
 
     waited: np.ndarray  # (rows,) of an arrival the steps waited; -2 for every other feature
     empty: np.ndarray  # (rows,) bool
-    resolves: np.ndarray  # (slots,) which action of the base is resolved by the move of a slot, or -1
+    resolves: (
+        np.ndarray
+    )  # (slots,) which action of the base is resolved by the move of a slot, or -1
     law: np.ndarray  # (actions of the base, W + 2): Pr(Delta = -1), ...
     place_ptr: np.ndarray  # (actions of the base * (W + 2) + 1,)
     place: np.ndarray  # the counts that a Delta adds to: (action, Delta) -> places
@@ -24,7 +26,10 @@ class Delays(NamedTuple):
 
 @kernels.jit()
 def look_back(program, delays, tally, path, moves, rng, deltas):
-    """Counts what one episode teaches; writes the raw Deltas down. Returns whether a mark was reached."""
+    """Counts what one episode teaches; writes the raw Deltas down.
+
+    Returns whether a mark was reached.
+    """
     due = False
     low, high, found = -1, delays.longest, 0
     for i in range(moves):
@@ -73,7 +78,10 @@ def drawn(law, low, high, rng):
 
 @kernels.jit()
 def episodes(program, delays, world, policy, tally, visited, rng, path, deltas, returns):
-    """Episodes under a fixed policy until a mark is reached or `returns` is full. Returns (how many, whether a mark was reached)."""
+    """Episodes under a fixed policy until a mark is reached or `returns` is full.
+
+    Returns (how many, whether a mark was reached).
+    """
     for k in range(returns.shape[0]):
         returns[k], due, moves = kernels.rollout(program, world, policy, visited, rng, path)
         due = look_back(program, delays, tally, path, moves, rng, deltas) or due

@@ -1,6 +1,7 @@
 """`KnownDelay`: the decomposition of the paper's Theorem 1, for a known law of the delay.
 
-X is the base's X; Y is the base's Y x queue x counter. Only the base's own features are unknown, so |Z| is that of the base.
+X is the base's X; Y is the base's Y x queue x counter. Only the base's own features are unknown, so
+|Z| is that of the base.
 """
 
 from __future__ import annotations
@@ -8,35 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pkd import Episode, ModelError, PartiallyKnownMDP, sure
-from pkd_delay.augmented import SHOWN, TRAN, Augmented, Queue
-from pkd_delay.base import Instead, survey
-from pkd_delay.inter_arrival import InterArrivalOf, per_action
+from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
+from pkd_delay.augmented import SHOWN, TRAN, Augmented
+from pkd_delay.base import BaseFacts, Instead, State, survey
+from pkd_delay.inter_arrival import DelayOf, InterArrival, InterArrivalOf, OneLawForAll, per_action
 
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["KnownDelay", "Pending"]
-
-MANY_QUEUES = 64  # fewer are explored as quickly, and the flat program learns faster on them
-SOME_QUEUES, MANY_STATES = 4, 5_000  # with many states of the base fewer queues are enough: exploring takes 0.1 ms for each pair
+__all__ = ["KnownDelay", "Pending", "find_longest"]
 
 
 class Pending(NamedTuple):
     """The y of a `KnownDelay`."""
 
     y: Any  # of the last shown state of the base
-    queue: Queue  # unresolved actions, oldest first
+    queue: Queue | None  # unresolved actions, oldest first; None: the episode is over
     counter: int  # steps since the last news, or TRAN, or SHOWN
 
 
 class KnownDelay(Augmented):
     """A base model whose states are shown late by a known law.
 
-        z = phi_Z of the base on tran; every other move is known, with P_Y(tran | s, q, c) the p of `Augmented`
+        z = phi_Z of the base on tran;
+        every other move is known, with P_Y(tran | s, q, c) the p of `Augmented`
 
-    `inter_arrival` is {Delta: probability} for all states, or a function (x, y, a) of the base's state and the action done in it. `instead`
-    is needed only where the base's action sets differ: (x, y, a) -> the action that is done where a is not on offer.
+    `inter_arrival` is {Delta: probability} for all states, or a function (x, y, a) of the base's
+    state and the action done in it. `instead` is needed only where the base's action sets differ:
+    (x, y, a) -> the action that is done where a is not on offer. |Z| in the logarithms is that of
+    the base, unless `n_features` is given. `facts` are those of the same base with the same
+    `instead`, where they are known already.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -49,7 +51,8 @@ class KnownDelay(Augmented):
     y_type = Pending
 
     def __new__(cls, base: PartiallyKnownMDP, *arguments: Any, **options: Any) -> KnownDelay:
-        # A base that says itself what an episode teaches is asked; otherwise `samples` stays the core's own, which it runs compiled.
+        # If the base overrides `samples`, delegate to it; otherwise `samples` stays the core's
+        # own, which the core runs compiled.
         own = type(base).samples is not PartiallyKnownMDP.samples
         return super().__new__(_KnownDelayOfHindsight if own else cls)
 
@@ -61,38 +64,50 @@ class KnownDelay(Augmented):
         *,
         instead: Instead = None,
         n_features: int | None = None,
+        facts: BaseFacts | None = None,
     ) -> None:
         self.inter_arrival = per_action(inter_arrival)
-        facts = survey(base, instead)
-        found: list[str] = []
-        longest = 0
-        for x, y in facts.decisions:
-            for a in base.actions(x, y):
-                try:
-                    longest = max(longest, self.inter_arrival(x, y, a).longest)
-                except ModelError as error:
-                    found += error.findings
-        if found:
-            raise ModelError(found)
-        super().__init__(base, facts, longest, max_delay, instead, n_features)
+        facts = facts or survey(base, instead)
+        longest = find_longest(base, facts, self.inter_arrival)
+        features = base.n_features if n_features is None else n_features
+        super().__init__(base, facts, longest, max_delay, instead, features)
+        shared = self.inter_arrival
+        self._one_law = shared.law if isinstance(shared, OneLawForAll) else None
+        self._common_laws: dict[State, InterArrival | None] = {}  # None: it depends on the action
 
-    def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue, int]:
-        return x, y.y, y.queue, y.counter
+    def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
+        base_y, queue, counter = y
+        return x, base_y, Queue(queue) if type(queue) is tuple else queue, counter
 
-    def place(self, x: Any, y: Any, queue: Queue, counter: int) -> tuple[Any, Any]:
+    def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Pending]:
         return x, Pending(y, queue, counter)
 
-    def _arrival(self, x: Any, y: Any, queue: tuple[Any, ...], waited: int, *, empty: bool) -> list[Branch]:
-        law = self.inter_arrival(x, y, self.done(x, y, queue[0]))
+    def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
+        law = self._one_law or self._find_common_law(x, y)
+        if law is None:
+            law = self.inter_arrival(x, y, self.done(x, y, queue.oldest))
         p = law.at_most_zero if empty else law.hazard(waited)
-        branches = [(p, Pending(y, queue, TRAN), sure(x)), (1.0 - p, Pending(y, queue, waited + 1), sure(x))]
-        return [branch for branch in branches if branch[0] > 0.0]
+        known = self._sure_of(x)
+        branches = []
+        if p > 0.0:
+            branches.append((p, Pending(y, queue, TRAN), known))
+        if p < 1.0:
+            branches.append((1.0 - p, Pending(y, queue, waited + 1), known))
+        return branches
 
-    def _base_move(self, branches: Iterable[Branch], queue: Queue) -> list[Branch]:
-        return [(p, Pending(y_next, queue, SHOWN), z) for p, y_next, z in branches]
+    def _find_common_law(self, x: Any, y: Any) -> InterArrival | None:
+        """The law of Delta in (x, y), if it is the same for all actions: then no action is read."""
+        if (x, y) not in self._common_laws:
+            first, *others = (self.inter_arrival(x, y, a) for a in self._kind(x, y))
+            same = all(law is first or law == first for law in others)
+            self._common_laws[x, y] = first if same else None
+        return self._common_laws[x, y]
 
-    def _is_large(self, queues: float, states: float) -> bool:
-        return queues >= MANY_QUEUES or (queues >= SOME_QUEUES and states >= MANY_STATES)
+    def _lift(self, z: Any) -> Any:
+        return z
+
+    def _place_shown(self, y: Any, queue: Queue | None) -> Pending:
+        return Pending(y, queue, SHOWN)
 
     def outcomes(self, z: Any) -> Iterable[Any]:
         return self.base.outcomes(z)
@@ -100,14 +115,15 @@ class KnownDelay(Augmented):
     def branching(self, z: Any) -> int:
         return self.base.branching(z)
 
-    def share(self, z: Any, y: Any) -> float:
-        return self.queue_share(len(y.queue or ()) + 1) * self.base_share(z, y.y)
+    def share(self, z: Any, y: Pending) -> float:
+        n = 0 if y.queue is None else len(y.queue)
+        return self.queue_share(n + 1) * self.base_share(z, y.y)
 
     def x_label(self, x: Any) -> str:
         return self.base.x_label(x)
 
-    def y_label(self, y: Any) -> str:
-        return f"{self._labels(y.y, y.queue)}, {self._counter_label(y.counter)}"
+    def y_label(self, y: Pending) -> str:
+        return f"{self._label_queue(y.y, y.queue)}, {self._label_counter(y.counter)}"
 
     def feature_label(self, z: Any) -> str:
         return self.base.feature_label(z)
@@ -116,3 +132,19 @@ class KnownDelay(Augmented):
 class _KnownDelayOfHindsight(KnownDelay):
     def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
         return self.base.samples(self.base_episode(episode, episode.revealed))
+
+
+def find_longest(base: PartiallyKnownMDP, facts: BaseFacts, delay_of: DelayOf) -> int:
+    """W: the largest inter-arrival time of all decision states and actions of a base."""
+    if isinstance(delay_of, OneLawForAll):
+        return delay_of.law.longest
+    longest, found = 0, list[str]()
+    for x, y in facts.decisions:
+        for a in base.actions(x, y):
+            try:
+                longest = max(longest, delay_of(x, y, a).longest)
+            except ModelError as error:
+                found += error.findings
+    if found:
+        raise ModelError(found)
+    return longest

@@ -1,6 +1,7 @@
-"""`plan`, `learn` and `optimistic_plan` for delayed problems: the core's functions on the adapters, in the words of delayed MDPs.
+"""`plan`, `learn` and `optimistic_plan` in the words of delayed MDPs.
 
-MVP-Delayed (the paper's Algorithm 4) is `pkd.learn` on `KnownDelay` or `UnknownDelay`; nothing is added here but names.
+MVP-Delayed (the paper's Algorithm 4) is `pkd.learn` on `KnownDelay` or `UnknownDelay`; nothing is
+added here but names.
 """
 
 from __future__ import annotations
@@ -10,21 +11,27 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import pkd
 from pkd import ModelError
+from pkd_delay.augmented import SHOWN
 from pkd_delay.policy import DelayedPlan
-from pkd_delay.process import DelayedMDP, DelayedProblem, DelayLawKind, refuse_other_words
+from pkd_delay.process import Delayed, DelayedMDP, DelayLawKind, refuse_other_words
 from pkd_delay.unknown import Move
 
 if TYPE_CHECKING:
     from pkd.optimism import Optimism
 
-__all__ = ["learn", "named_counts", "optimistic_plan", "plan"]
+__all__ = ["learn", "name_counts", "optimistic_plan", "plan", "refuse_what_cannot_fit"]
+
+Counts = dict[Any, dict[Any, float]]  # {z: {x': n}}
 
 
-def plan(delayed: DelayedProblem) -> DelayedPlan:
+def plan(delayed: Delayed) -> DelayedPlan:
     """The optimal plan: the best over all policies that may use everything they have seen.
+
+    It is made with the true laws, whatever a learner knows of them.
 
     >>> import pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -38,63 +45,88 @@ def plan(delayed: DelayedProblem) -> DelayedPlan:
 
 
 def learn(
-    delayed: DelayedProblem, episodes: int, *, delay_law: DelayLawKind = "known", optimism: Optimism | None = None, **options: Any
+    delayed: Delayed,
+    episodes: int,
+    *,
+    delay_law: DelayLawKind | None = None,
+    optimism: Optimism | None = None,
+    **options: Any,
 ) -> pkd.Run:
-    """A run of MVP-Delayed. `delay_law`: whether the learner knows the law of the delay; `options` are those of `pkd.learn`.
+    """A run of MVP-Delayed; `options` are those of `pkd.learn`.
+
+    delay_law: whether the learner knows the law of the delay; None: what the problem says.
 
     >>> import pkd_delay
     >>> from pkd_delay.problems import two_state_chain
-    >>> run = pkd_delay.learn(pkd_delay.DelayedMDP.constant(two_state_chain(), 1), episodes=20, delay_law="unknown")
+    >>> late = pkd_delay.DelayedMDP.constant(two_state_chain(), 1)
+    >>> run = pkd_delay.learn(late, episodes=20, delay_law="unknown")
     >>> round(run.optimal_value, 12), float(run.upper_values[0]), run.violations
     (9.1, 10.0, 0)
     """
     refuse_what_cannot_fit(delayed)
-    return pkd.learn(_model(delayed, delay_law), delayed.law(), episodes, optimism=optimism or pkd.MVP(), **options)
+    kind = delayed.delay_law if delay_law is None else delay_law
+    refuse_other_words(kind)
+    model = delayed.known() if kind == "known" else delayed.unknown()
+    return pkd.learn(model, delayed.law(), episodes, optimism=optimism or pkd.MVP(), **options)
 
 
 def optimistic_plan(
     delayed: DelayedMDP,
-    transition_counts: Any,
-    delay_counts: Any = None,
+    transition_counts: ArrayLike,
+    delay_counts: ArrayLike | None = None,
     *,
     episodes: int,
     delta: float = 0.05,
     optimism: Optimism | None = None,
 ) -> DelayedPlan:
-    """The plan that MVP-Delayed makes from given counts, in a run of so many episodes; `.value` is its upper value.
+    """The plan that MVP-Delayed makes from given counts; `.value` is its upper value.
 
-    transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2) of Delta = -1..W for an unknown law of the delay, None for a known one.
+    transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2) of Delta = -1..W for an unknown
+    law of the delay, None for a known one. episodes: of the whole run.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.problems import two_state_chain
     >>> chain = two_state_chain()
     >>> counts, late = 10 * chain.transitions, pkd_delay.DelayedMDP.constant(chain, 1)
-    >>> [round(pkd_delay.optimistic_plan(late, counts, episodes=20, optimism=rule).value, 12) for rule in (pkd.MVP(), pkd.Greedy())]
-    [10.0, 9.1]
+    >>> for rule in (pkd.MVP(), pkd.Greedy()):
+    ...     plan = pkd_delay.optimistic_plan(late, counts, episodes=20, optimism=rule)
+    ...     print(round(plan.value, 12))
+    10.0
+    9.1
     """
+    if delay_counts is None and delayed.delay_law == "unknown":
+        raise ModelError(
+            'delay_counts is None, but delay_law of the problem is "unknown"; '
+            "expected counts of Delta, or a problem with a known law"
+        )
     refuse_what_cannot_fit(delayed)
-    model = _model(delayed, "known" if delay_counts is None else "unknown")
-    counts = named_counts(delayed, transition_counts, delay_counts)
-    made = pkd.optimistic_plan(model, counts, episodes=episodes, delta=delta, optimism=optimism or pkd.MVP())
-    return DelayedPlan(delayed, model, made)
+    model = delayed.known() if delay_counts is None else delayed.unknown()
+    counts = name_counts(delayed, transition_counts, delay_counts)
+    rule = optimism or pkd.MVP()
+    core = pkd.optimistic_plan(model, counts, episodes=episodes, delta=delta, optimism=rule)
+    return DelayedPlan(delayed, model, core)
 
 
-def named_counts(delayed: DelayedMDP, transition_counts: Any, delay_counts: Any = None) -> dict[Any, dict[Any, float]]:
-    """Count arrays as the core wants them, {z: {x': n}}; counts of what cannot be met within the horizon are left out.
+def name_counts(
+    delayed: DelayedMDP, transition_counts: ArrayLike, delay_counts: ArrayLike | None = None
+) -> Counts:
+    """Count arrays as the core wants them, without what cannot be met within the horizon.
 
-    N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),   empty queue: (N(-1) - N(1)) / N(-1)
+    N(s, a, j) = number of Delta >= j,   estimated hazard (N(j) - N(j+1)) / N(j),
+    empty queue: (N(-1) - N(1)) / N(-1)
     """
     S, A = delayed.mdp.n_states, delayed.mdp.n_actions
-    moves = _checked("transition_counts", transition_counts, (S, A, S))
+    moves = _check_counts("transition_counts", transition_counts, (S, A, S))
+    acting = dict.fromkeys(x for x, _ in delayed.facts.decisions)
     if delay_counts is None:
-        acting = {x for x, _ in delayed.known().facts.decisions}
         return {(s, a): dict(enumerate(moves[s, a].tolist())) for s in acting for a in range(A)}
-    deltas = _checked("delay_counts", delay_counts, (S, A, delayed.longest + 2))
+    deltas = _check_counts("delay_counts", delay_counts, (S, A, delayed.longest + 2))
     model = delayed.unknown()
-    counts: dict[Any, dict[Any, float]] = {}
-    for s, y in model.facts.decisions:
+    counts: Counts = {}
+    for s in acting:
         for a in range(A):
-            counts[Move((s, a))] = {model.place(t, y, (), -1)[0]: n for t, n in enumerate(moves[s, a].tolist())}
+            row = {(t, SHOWN): n for t, n in enumerate(moves[s, a].tolist())}
+            counts[Move((s, a), model.depth)] = row
             for delta, n in enumerate(deltas[s, a].tolist(), start=-1):
                 for z, outcome in model.arrivals(s, a, delta):
                     row = counts.setdefault(z, {})
@@ -102,33 +134,41 @@ def named_counts(delayed: DelayedMDP, transition_counts: Any, delay_counts: Any 
     return counts
 
 
-def refuse_what_cannot_fit(delayed: DelayedProblem) -> None:
-    """Says before any memory is taken that a plan is too large: it holds at least one byte for each decision state of each step."""
+def refuse_what_cannot_fit(delayed: Delayed) -> None:
+    """ModelError if a plan is too large for this machine, before any memory is taken.
+
+    A plan holds at least one byte for each decision state of each step.
+    """
     if not isinstance(delayed, DelayedMDP):
         return
-    S, A, H, D = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon, delayed.max_delay
+    S, A, H = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon
+    D = delayed.max_delay
     layers = [sum(A**n for n in range(min(D, h - 1) + 1)) for h in range(1, min(H, D + 1) + 1)]
     needed = S * (sum(layers) + (H - len(layers)) * layers[-1])
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         raise ModelError(
-            f"a plan for S={S}, A={A}, H={H}, max_delay={D} has {needed:.3g} decision states, at least one byte each; this machine has "
-            f"{there:.3g} bytes of memory. Lower max_delay or the horizon"
+            f"a plan for S={S}, A={A}, H={H}, max_delay={D} has {needed:.3g} decision states, at "
+            f"least one byte each; this machine has {there:.3g} bytes of memory. Lower max_delay "
+            "or the horizon"
         )
 
 
-def _model(delayed: DelayedProblem, delay_law: DelayLawKind) -> Any:
-    refuse_other_words(delay_law)
-    return delayed.known() if delay_law == "known" else delayed.unknown()
-
-
-def _checked(name: str, counts: Any, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _check_counts(name: str, counts: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     if isinstance(counts, Mapping):
-        raise ModelError(f"{name} is a mapping; expected an array of shape {shape} (pkd.optimistic_plan takes {{z: {{x': n}}}})")
+        raise ModelError(
+            f"{name} is a mapping; expected an array of shape {shape} "
+            "(pkd.optimistic_plan takes {z: {x': n}})"
+        )
     array = np.asarray(counts, dtype=np.float64)
     if array.shape != shape:
         raise ModelError(f"{name} has shape {array.shape}; expected {shape}")
     bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
     if len(bad):
-        raise ModelError([f"{name}{[int(i) for i in at]} is {array[tuple(at)]}; expected a count >= 0" for at in bad[:5]])
+        raise ModelError(
+            [
+                f"{name}{[int(i) for i in at]} is {array[tuple(at)]}; expected a count >= 0"
+                for at in bad[:5]
+            ]
+        )
     return array

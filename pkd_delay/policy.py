@@ -1,12 +1,15 @@
-"""Policies of delayed problems: the paper's maps (last shown state, queue, counter) -> action, one for each step.
+"""Policies of delayed problems: the paper's maps (last shown state, queue, counter) -> action.
 
-`DelayedPlan` is a plan with the words of delayed MDPs; it prints as a table, goes to CSV, and is saved as a `SavedPolicy`, which needs
-neither the problem nor the planner to act.
+`DelayedPlan` is a plan in the words of delayed MDPs. It prints as a table, goes to CSV, and is
+saved as a `SavedPolicy`, which needs neither the problem nor the planner to act.
 """
 
 from __future__ import annotations
 
 import csv
+import io
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +19,23 @@ import numpy as np
 
 import pkd
 from pkd import ModelError
+from pkd_delay import files
 from pkd_delay.augmented import Augmented
-from pkd_delay.process import DelayedMDP, DelayedProblem
+from pkd_delay.process import Delayed, DelayedMDP
 from pkd_delay.record import Episode
 from pkd_delay.simulator import simulate
 
 __all__ = ["DelayedPlan", "Rule", "SavedPolicy"]
 
 HEADER = ("step", "state", "queue", "waited", "action", "value")
+KIND = "policy of a delayed MDP"  # what the file says of itself
+SHOWN_FINDINGS = 5
+# What NumPy, the zip reader and the JSON reader raise on damaged files. A RuntimeError: the file
+# says that it is encrypted, or packed by a method that is not known here.
+DAMAGE = (
+    ModelError, OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, MemoryError,
+    OverflowError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class Rule(NamedTuple):
@@ -39,7 +51,9 @@ class Rule(NamedTuple):
 
 @attrs.frozen(eq=False, repr=False)
 class DelayedPlan:
-    """A policy for every step of a delayed problem. A state of a `DelayedMDP` is a number; otherwise it is the base's (x, y).
+    """A policy for every step of a delayed problem.
+
+    A state of a `DelayedMDP` is a number; of any other `Delayed` it is the base's (x, y).
 
     >>> from pkd_delay import DelayedMDP, plan
     >>> from pkd_delay.problems import two_state_chain
@@ -49,12 +63,15 @@ class DelayedPlan:
     (0, 2.8)
     """
 
-    delayed: DelayedProblem
+    delayed: Delayed
     model: Augmented
     core: pkd.Plan  # the same plan in the core's words: (h, x, y)
 
     def __repr__(self) -> str:
-        return f"<DelayedPlan: value {self.value:.6g}, horizon {self.model.horizon}, delays up to {self.model.max_delay}>"
+        return (
+            f"<DelayedPlan: value {self.value:.6g}, horizon {self.model.horizon}, "
+            f"delays up to {self.model.max_delay}>"
+        )
 
     @property
     def value(self) -> float:
@@ -62,15 +79,20 @@ class DelayedPlan:
         return float(self.core.value)
 
     def action(self, h: int, state: Any, queue: Iterable[Any] = (), waited: int = 0) -> Any:
-        """What to do at step h when `state` was the last one shown, `waited` steps ago, and `queue` was done since it."""
+        """What to do at step h.
+
+        `state` was the last one shown, `waited` steps ago; `queue` was done since that state.
+        """
         return self.core.action(h, *self._place(state, queue, waited))
 
-    def values(self, h: int, state: Any, queue: Iterable[Any] = (), waited: int = 0) -> dict[Any, float]:
+    def values(
+        self, h: int, state: Any, queue: Iterable[Any] = (), waited: int = 0
+    ) -> dict[Any, float]:
         """Q of every action there."""
         return dict(self.core.values(h, *self._place(state, queue, waited)))
 
     def _place(self, state: Any, queue: Iterable[Any], waited: int) -> tuple[Any, Any]:
-        return self.model.place(*self.delayed.seen(state), tuple(queue), waited)
+        return self.model.place(*self.delayed.seen(state), queue, waited)
 
     def evaluate(self) -> float:
         """The exact expected return of this policy under the truth."""
@@ -81,51 +103,76 @@ class DelayedPlan:
         return simulate(self.delayed, self.action, episodes, seed)
 
     def rules(self, step: int | None = None) -> Iterator[Rule]:
-        """The policy line by line: every decision state that can occur at a step, or at any step, short queues first."""
-        actions, states = (
-            {value: i for i, value in enumerate(values)} for values in (self.model.facts.actions, self.model.facts.decisions)
-        )
+        """The policy line by line, of one step or of all; short queues come first."""
+        actions = {a: i for i, a in enumerate(self.model.facts.actions)}
+        states = {state: i for i, state in enumerate(self.model.facts.decisions)}
 
-        def order(state: tuple[Any, Any]) -> tuple[Any, ...]:
-            base_x, base_y, queue, waited = self.model.read(*state)
-            return len(queue or ()), [actions[a] for a in queue or ()], waited, states[base_x, base_y]
+        def order(state: tuple[Any, Any]) -> tuple[int, list[int], int, int]:
+            x, y, queue, waited = self.model.read(*state)
+            entries = [actions[a] for a in queue or ()]
+            return len(entries), entries, waited, states[x, y]
 
         for h in range(1, self.model.horizon + 1) if step is None else (step,):
             for x, y in sorted(self.core.states(h), key=order):
                 base_x, base_y, queue, waited = self.model.read(x, y)
+                state = self.delayed.shown_as(base_x, base_y)
                 value = max(self.core.values(h, x, y).values())
-                yield Rule(h, self.delayed.shown_as(base_x, base_y), queue or (), waited, self.core.action(h, x, y), value)
+                action = self.core.action(h, x, y)
+                yield Rule(h, state, tuple(queue or ()), waited, action, value)
 
     def table(self, step: int = 1) -> str:
         """The policy of one step as text, with the labels of states and actions."""
-        lines = [HEADER[1:], *(self._labelled(rule)[1:] for rule in self.rules(step))]
+        lines = [HEADER[1:], *(self._label(rule)[1:] for rule in self.rules(step))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
 
     def to_csv(self, path: str | Path) -> None:
-        """Writes the policy of all steps, with labels; a queue is written oldest action first, separated by blanks."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(HEADER)
-            writer.writerows(self._labelled(rule) for rule in self.rules())
+        """Writes the policy of all steps, with labels.
 
-    def _labelled(self, rule: Rule) -> tuple[str, ...]:
+        A queue is written oldest action first, separated by blanks. A label that a spreadsheet
+        would take for a formula gets an apostrophe in front.
+        """
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(HEADER)
+        writer.writerows(map(files.neutralize, self._label(rule)) for rule in self.rules())
+        files.write_text(path, text.getvalue())
+
+    def _label(self, rule: Rule) -> tuple[str, ...]:
         base, (x, y) = self.model.base, self.delayed.seen(rule.state)
-        state = base.x_label(x) if self.model.facts.n_y == 1 else f"{base.x_label(x)} | {base.y_label(y)}"
+        state = base.x_label(x)
+        if self.model.facts.n_y > 1:
+            state = f"{state} | {base.y_label(y)}"
         queue = " ".join(map(base.action_label, rule.queue)) or "-"
-        return str(rule.step), state, queue, str(rule.waited), base.action_label(rule.action), f"{rule.value:.10g}"
+        action = base.action_label(rule.action)
+        return str(rule.step), state, queue, str(rule.waited), action, f"{rule.value:.10g}"
 
     def save(self, path: str | Path) -> None:
-        """Writes the policy to an .npz file of plain arrays, for `SavedPolicy.load`; states and actions must be numbers."""
+        """Writes the policy to an .npz file of plain arrays, for `SavedPolicy.load`."""
         if not isinstance(self.delayed, DelayedMDP):
-            raise ModelError("save() needs states and actions that are numbers, those of a DelayedMDP; to_csv() writes any policy")
-        rules = list(self.rules())
+            raise ModelError(
+                "save() needs states and actions that are numbers, those of a DelayedMDP; "
+                "to_csv() writes any policy"
+            )
+        rules, mdp = list(self.rules()), self.delayed.mdp
         queues = np.full((len(rules), self.model.max_delay), -1, dtype=np.int32)
         for row, rule in zip(queues, rules, strict=True):
             row[: len(rule.queue)] = rule.queue
-        columns = {name: np.array([getattr(rule, name) for rule in rules]) for name in HEADER if name != "queue"}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, queue=queues, **columns)
+        arrays = {
+            name: np.array([getattr(rule, name) for rule in rules])
+            for name in HEADER
+            if name != "queue"
+        }
+        meta = {
+            "kind": KIND,
+            "states": mdp.n_states,
+            "actions": mdp.n_actions,
+            "horizon": mdp.horizon,
+        }
+        files.write_npz(path, {**arrays, "queue": queues}, meta)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -136,7 +183,7 @@ class SavedPolicy:
     >>> from pkd_delay import DelayedMDP, plan
     >>> from pkd_delay.problems import two_state_chain
     >>> delayed = DelayedMDP.constant(two_state_chain(horizon=3), 1)
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "policy.json")
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "policy.npz")
     >>> plan(delayed).save(file)
     >>> SavedPolicy.load(file).action(2, state=0, queue=(0,), waited=1)
     0
@@ -149,18 +196,81 @@ class SavedPolicy:
 
     @classmethod
     def load(cls, path: str | Path) -> SavedPolicy:
-        """Reads what `DelayedPlan.save` wrote."""
+        """Reads what `DelayedPlan.save` wrote; ModelError for anything else."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                columns = [arrays[name].tolist() for name in HEADER]
-        except (OSError, EOFError, KeyError, ValueError) as error:
-            raise ModelError(f"{path} is not a saved policy; expected an .npz file that DelayedPlan.save wrote ({error})") from None
-        rules = (Rule(h, s, tuple(a for a in q if a >= 0), c, a, v) for h, s, q, c, a, v in zip(*columns, strict=True))
+            arrays, meta = files.read_npz(path)
+            found = _find_faults(arrays, meta)
+        except DAMAGE as error:
+            found = [str(error)]
+        if found:
+            raise ModelError(
+                f"{path} is not a saved policy; expected an .npz file that DelayedPlan.save wrote "
+                f"({'; '.join(found[:SHOWN_FINDINGS])})"
+            )
+        rules = (
+            Rule(h, s, tuple(a for a in q if a >= 0), c, a, v)
+            for h, s, q, c, a, v in zip(*(arrays[name].tolist() for name in HEADER), strict=True)
+        )
         return cls({rule[:4]: rule for rule in rules})
 
     def action(self, h: int, state: int, queue: Iterable[int] = (), waited: int = 0) -> int:
         """What to do at step h; ModelError where this cannot occur."""
         key = (h, state, tuple(queue), waited)
         if key not in self.rules:
-            raise ModelError(f"the policy has no rule for step {h}, state {state!r}, queue {key[2]!r}, waited {waited}; it cannot occur")
+            raise ModelError(
+                f"the policy has no rule for step {h}, state {state!r}, queue {key[2]!r}, "
+                f"waited {waited}; it cannot occur"
+            )
         return int(self.rules[key].action)
+
+
+def _find_faults(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> list[str]:
+    """What is wrong with the arrays of a file: names, shapes, kinds of numbers, ranges."""
+    if not isinstance(meta, dict) or meta.get("kind") != KIND:
+        return [f"it does not say that it is a {KIND}"]
+    sizes = {name: meta.get(name) for name in ("states", "actions", "horizon")}
+    found = [
+        f"{name} is {size!r}; expected a positive whole number"
+        for name, size in sizes.items()
+        if type(size) is not int or size < 1
+    ]
+    found += [f"there is no array {name!r}" for name in HEADER if name not in arrays]
+    if found:
+        return found
+    n = len(arrays["step"]) if arrays["step"].ndim else 0
+    for name in HEADER:
+        dimensions, kinds = 2 if name == "queue" else 1, "f" if name == "value" else "iu"
+        array = arrays[name]
+        if array.ndim != dimensions or len(array) != n or array.dtype.kind not in kinds:
+            found.append(f"{name} has shape {array.shape} and type {array.dtype}")
+    return found or _find_bad_numbers(arrays, meta["states"], meta["actions"], meta["horizon"])
+
+
+def _find_bad_numbers(
+    arrays: dict[str, np.ndarray], states: int, actions: int, horizon: int
+) -> list[str]:
+    """Numbers of a policy that no plan of these sizes can have."""
+    queue, step, waited = arrays["queue"], arrays["step"], arrays["waited"]
+    length = (queue >= 0).sum(axis=1)
+    padded = np.arange(queue.shape[1]) >= length[:, None]  # -1 stands after the queue only
+    good = {
+        f"step outside 1..{horizon}": (step >= 1) & (step <= horizon),
+        f"state outside 0..{states - 1}": (arrays["state"] >= 0) & (arrays["state"] < states),
+        f"action outside 0..{actions - 1}": (arrays["action"] >= 0) & (arrays["action"] < actions),
+        f"queue with an entry outside 0..{actions - 1}": np.where(
+            padded, queue == -1, (queue >= 0) & (queue < actions)
+        ).all(axis=1),
+        "queue longer than the steps before it": length < step,
+        "number of steps waited that is negative or longer than the queue": (waited >= 0)
+        & (waited <= length),
+        "value that is not finite": np.isfinite(arrays["value"]),
+    }
+    found = [
+        f"line {int(np.argmin(holds))} has a {what}"
+        for what, holds in good.items()
+        if not holds.all()
+    ]
+    keys = np.column_stack([step, arrays["state"], waited, queue])
+    if not found and len(np.unique(keys, axis=0)) < len(keys):
+        found.append("two lines are about the same state")
+    return found

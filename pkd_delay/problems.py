@@ -1,6 +1,7 @@
-"""Small tabular problems to delay and to play with: RiverSwim, the two-state chain, random MDPs with few successors, and a windy grid.
+"""Small tabular problems: RiverSwim, the two-state chain, random MDPs, and a windy grid.
 
-Each is a `pkd.TabularMDP`, so it has .model() and .law(); `DelayedMDP(riverswim(), inter_arrival, max_delay)` delays it.
+Each is a `pkd.TabularMDP`, so it has .model() and .law(), and
+`DelayedMDP(riverswim(), inter_arrival, max_delay)` delays it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ __all__ = ["grid", "random_mdp", "riverswim", "two_state_chain"]
 
 
 def riverswim(horizon: int = 20, length: int = 6) -> TabularMDP:
-    """Swim upstream to the large reward, or stay at the small one (Strehl and Littman 2008, with the numbers of Osband et al. 2013).
+    """Swim upstream to the large reward, or stay at the small one.
 
-    Left is sure. Right: one on with .35, stay with .6, one back with .05; in the first state one on with .6, else stay; in the last stay
-    with .6, one back with .4. Left in the first state pays .005, right in the last state pays 1. A delay costs almost nothing here.
+    From Strehl and Littman (2008), with the numbers of Osband et al. (2013).
+    Left is sure. Right: one on with .35, stay with .6, one back with .05; in the first state one on
+    with .6, else stay; in the last stay with .6, one back with .4. Left in the first state pays
+    .005, right in the last state pays 1. A delay costs almost nothing here.
     """
     _refuse(("length", length, length >= 2, "at least 2"))
     P, r = np.zeros((length, 2, length)), np.zeros((length, 2))
@@ -36,17 +39,29 @@ def riverswim(horizon: int = 20, length: int = 6) -> TabularMDP:
 
 
 def two_state_chain(horizon: int = 10, stay: float = 0.9) -> TabularMDP:
-    """Name the current state: it stays with probability `stay` whatever is done, and r = 1 if a = s. It starts in state 0.
+    """Name the current state: r = 1 if a = s.
 
-    With the constant delay d the optimum is sum_{t < H} (1 + |2 stay - 1|^min(t, d)) / 2: each tick of delay has a price.
+    The state stays with probability `stay` whatever is done; it starts in state 0. With the
+    constant delay d the optimum is sum_{t < H} (1 + |2 stay - 1|^min(t, d)) / 2, so the price of
+    each tick of delay is exact.
     """
     _refuse(("stay", stay, 0.0 <= stay <= 1.0, "a probability"))
     rows = np.array([[stay, 1.0 - stay], [1.0 - stay, stay]])
-    return TabularMDP(np.repeat(rows[:, None, :], 2, axis=1), np.eye(2), horizon, state_names=["low", "high"], action_names=["low", "high"])
+    return TabularMDP(
+        np.repeat(rows[:, None, :], 2, axis=1),
+        np.eye(2),
+        horizon,
+        state_names=["low", "high"],
+        action_names=["low", "high"],
+    )
 
 
-def random_mdp(states: int = 5, actions: int = 2, horizon: int = 10, successors: int = 5, seed: int = 0) -> TabularMDP:
-    """Every (s, a) leads to `successors` random states with random probabilities; rewards are uniform on [0, 1].
+def random_mdp(
+    states: int = 5, actions: int = 2, horizon: int = 10, successors: int = 5, seed: int = 0
+) -> TabularMDP:
+    """Every (s, a) leads to `successors` random states with random probabilities.
+
+    Rewards are uniform on [0, 1].
 
     Give branching=successors to `DelayedMDP` where the learner may know that bound.
     """
@@ -59,12 +74,17 @@ def random_mdp(states: int = 5, actions: int = 2, horizon: int = 10, successors:
     P = np.zeros((states, actions, states))
     for s in range(states):
         for a in range(actions):
-            P[s, a, rng.choice(states, successors, replace=False)] = rng.dirichlet(np.ones(successors))
+            P[s, a, rng.choice(states, successors, replace=False)] = rng.dirichlet(
+                np.ones(successors)
+            )
     return TabularMDP(P, rng.random((states, actions)), horizon)
 
 
 def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) -> TabularMDP:
-    """Walk from the top left to the bottom right corner, which pays 1 per step; with probability `wind` a step goes to a random side."""
+    """Walk from the top left to the bottom right corner, which pays 1 per step.
+
+    With probability `wind` a step goes to a random side.
+    """
     _refuse(
         ("rows", rows, rows >= 1, "at least 1"),
         ("columns", columns, columns >= 1, "at least 1"),
@@ -74,7 +94,10 @@ def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) 
     cells = [(i, j) for i in range(rows) for j in range(columns)]
     P, r = np.zeros((len(cells), 4, len(cells))), np.zeros((len(cells), 4))
     for s, (i, j) in enumerate(cells):
-        targets = [min(max(i + di, 0), rows - 1) * columns + min(max(j + dj, 0), columns - 1) for di, dj in sides.values()]
+        targets = [
+            min(max(i + di, 0), rows - 1) * columns + min(max(j + dj, 0), columns - 1)
+            for di, dj in sides.values()
+        ]
         for a, target in enumerate(targets):
             P[s, a, target] += 1.0 - wind
             for blown in targets:
@@ -84,6 +107,10 @@ def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) 
 
 
 def _refuse(*options: tuple[str, Any, bool, str]) -> None:
-    found = [f"{name} is {value!r}; expected {wanted}" for name, value, good, wanted in options if not good]
+    found = [
+        f"{name} is {value!r}; expected {wanted}"
+        for name, value, good, wanted in options
+        if not good
+    ]
     if found:
         raise ModelError(found)

@@ -1,7 +1,8 @@
-"""The record of one finished episode of a delayed problem, and how it prints: the example tables of the paper.
+"""The record of one finished episode of a delayed problem; it prints like the paper's tables.
 
-Everything of Assumption 1 is in it: states s_1, ..., s_{H+1}, actions a_1, ..., a_H, raw inter-arrival times Delta_1, ..., Delta_H and
-total delays D_1, ..., D_H. It exists only when the episode is over, because the agent must not see the Deltas before.
+Everything of Assumption 1 is in it: states s_1, ..., s_{H+1}, actions a_1, ..., a_H, raw
+inter-arrival times Delta_1, ..., Delta_H and total delays D_1, ..., D_H. It exists only when the
+episode is over, because the agent must not see the Deltas before.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import attrs
 
 import pkd
-from pkd_delay.augmented import SHOWN, TRAN, Augmented, Queue
+from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.unknown import UnknownDelay
 
 __all__ = ["Episode", "Row"]
@@ -25,7 +26,9 @@ class Row:
     step: int | None  # h; None at the end of the episode
     last_state: int  # t_h
     queue: tuple[int, ...]
-    counter: int | None  # steps since the last state was shown; -1 where a further one is shown in the same step
+    counter: (
+        int | None
+    )  # steps since the last state was shown; -1 where a further one is shown in the same step
     delta: int | None  # Delta and D of the last state, in its first row only
     delay: int | None
 
@@ -34,7 +37,8 @@ class Row:
 class Episode:
     """What happened in one episode, all of it.
 
-    The base may have ended before the H-th action; then there are fewer states, and the later actions did nothing.
+    The base may have ended before the H-th action; then there are fewer states, and the later
+    actions did nothing.
 
     >>> from pkd_delay import DelayedMDP, plan, simulate
     >>> from pkd_delay.problems import two_state_chain
@@ -49,8 +53,12 @@ class Episode:
     actions: tuple[Any, ...]  # a_1, ..., a_H
     deltas: tuple[int, ...]  # raw Delta_1, ..., Delta_H
     delays: tuple[int, ...]  # D_1, ..., D_H
-    moves: tuple[tuple[pkd.Transition, ...], ...] = attrs.field(repr=False)  # of the base, for a_1, ..., a_H
-    opening: tuple[pkd.Transition, ...] = attrs.field(repr=False)  # chance moves of the base before s_1
+    moves: tuple[tuple[pkd.Transition, ...], ...] = attrs.field(
+        repr=False
+    )  # of the base, for a_1, ..., a_H
+    opening: tuple[pkd.Transition, ...] = attrs.field(
+        repr=False
+    )  # chance moves of the base before s_1
     final: float = 0.0  # paid by the base where the episode stopped
 
     @property
@@ -65,7 +73,7 @@ class Episode:
 
     @property
     def rows(self) -> list[Row]:
-        """The lines of the table, with one more line for each further state that is shown in the same step."""
+        """The lines of the table; each further state shown in the same step has its own line."""
         rows, t = [], 1
         for step in range(1, len(self.actions) + 1):
             fresh = step == 1
@@ -81,7 +89,11 @@ class Episode:
         delta, delay = (self.deltas[t - 1], self.delays[t - 1]) if first else (None, None)
         return Row(step, t, tuple(range(t, step)), counter, delta, delay)
 
-    def table(self, state_label: Callable[[Any], str] | None = None, action_label: Callable[[Any], str] | None = None) -> str:
+    def table(
+        self,
+        state_label: Callable[[Any], str] | None = None,
+        action_label: Callable[[Any], str] | None = None,
+    ) -> str:
         """The table as text, with the paper's symbols, or with labels where they are given.
 
         Columns: step h, last shown state, queue, counter, Delta of that state, its total delay D.
@@ -98,25 +110,41 @@ class Episode:
         for row in self.rows:
             step = "End" if row.step is None else "" if row.step == previous else str(row.step)
             queue = "(" + ", ".join(map(action, row.queue)) + ")" if row.queue else "-"
-            counter = "-" if row.counter is None else "(-1)" if row.counter == SHOWN else str(row.counter)
+            counter = (
+                "-" if row.counter is None else "(-1)" if row.counter == SHOWN else str(row.counter)
+            )
             numbers = ("-" if n is None else str(n) for n in (row.delta, row.delay))
             lines.append((step, state(row.last_state), queue, counter, *numbers))
             previous = row.step
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
 
     def __str__(self) -> str:
         return self.table()
 
     def augmented(self, model: Augmented) -> pkd.Episode:
-        """The same episode as the adapter sees it: 3H - 1 moves for a tabular base, with the raw Deltas revealed to an `UnknownDelay`."""
+        """The same episode as the adapter sees it: 3H - 1 moves for a tabular base.
+
+        The raw Deltas are revealed to an `UnknownDelay`.
+        """
         first = (self.opening or self.moves[0])[0]
         at = (first.x, first.y, (), SHOWN if self.opening else 0)
         transitions = []
 
-        def go(x: Any, y: Any, queue: Queue, counter: int, action: Any = None, reward: float | None = 0.0) -> None:
+        def go(
+            x: Any,
+            y: Any,
+            queue: tuple[Any, ...] | None,
+            counter: int,
+            action: Any = None,
+            reward: float | None = 0.0,
+        ) -> None:
             nonlocal at
-            transitions.append(pkd.Transition(*model.place(*at), action, *model.place(x, y, queue, counter), reward))
+            before, after = model.place(*at), model.place(x, y, queue, counter)
+            transitions.append(pkd.Transition(*before, action, *after, reward))
             at = (x, y, queue or (), counter)
 
         for move in self.opening:
@@ -130,8 +158,9 @@ class Episode:
             go(x, y, (*queue, action), TRAN if arrives else counter + 1, action)
             while arrives:
                 left = at[2][1:]
+                pending = None if t == self.horizon else left
                 for move in self.moves[t - 1]:
-                    go(move.x_next, move.y_next, None if t == self.horizon else left, SHOWN, reward=move.reward)
+                    go(move.x_next, move.y_next, pending, SHOWN, reward=move.reward)
                 t += 1
                 arrives = t <= len(self.moves) and self.shown_at(t + 1) == step
                 if t <= len(self.moves):

@@ -1,8 +1,9 @@
-"""What MVP-Delayed is measured against: an agent that ignores the delay, and a learner that counts every augmented state by itself.
+"""What MVP-Delayed is measured against: two rivals that do not use the structure of the delay.
 
-The first takes the last shown state for the current one. It plans for the base, and the delayed world pays what such a plan is worth there.
-The second keeps the augmented model and its known half but forgets phi_Z, so that nothing learned in one augmented state helps in another:
-plain MVP on the augmented MDP.
+`IgnoringDelay` takes the last shown state for the current one: it plans for the base, and is paid
+in the delayed world. `CountsPerState` keeps the augmented model and its known half but forgets
+phi_Z, so that nothing learned in one augmented state helps in another: plain MVP on the augmented
+MDP.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import pkd
-from pkd import Known, PartiallyKnownMDP
-from pkd_delay.process import DelayedProblem
+from pkd import Known, PartiallyKnownMDP, UnknownReward
+from pkd_delay.process import Delayed
 from pkd_delay.simulator import simulate
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ class Own(NamedTuple):
 
 
 class CountsPerState(PartiallyKnownMDP):
-    """A model with phi_Z forgotten: every (x, y, a, y') is a feature of its own. It learns from visited states only."""
+    """A model with phi_Z forgotten: every (x, y, a, y') is a feature of its own.
+
+    It learns from visited states only. A feature comes with one y', so its share in the union bound
+    is 1: it does not pay log |Y|.
+    """
 
     def __init__(self, model: PartiallyKnownMDP) -> None:
         self.shared = model
@@ -54,13 +59,16 @@ class CountsPerState(PartiallyKnownMDP):
         return self.shared.actions(x, y)
 
     def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._owned(x, y, a, self.shared.step(x, y, a))
+        return self._own(x, y, a, self.shared.step(x, y, a))
 
     def last_step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._owned(x, y, a, self.shared.last_step(x, y, a))
+        return self._own(x, y, a, self.shared.last_step(x, y, a))
 
-    def _owned(self, x: Any, y: Any, a: Any, branches: Iterable[Branch]) -> list[Branch]:
-        return [(p, y_next, z if isinstance(z, Known) else Own(x, y, a, y_next, z)) for p, y_next, z in branches]
+    def _own(self, x: Any, y: Any, a: Any, branches: Iterable[Branch]) -> list[Branch]:
+        return [
+            (p, y_next, z if isinstance(z, Known) else Own(x, y, a, y_next, z))
+            for p, y_next, z in branches
+        ]
 
     def outcomes(self, z: Own) -> Iterable[Any]:
         return self.shared.outcomes(z.feature)
@@ -68,7 +76,10 @@ class CountsPerState(PartiallyKnownMDP):
     def branching(self, z: Own) -> int:
         return self.shared.branching(z.feature)
 
-    def reward(self, x: Any, y: Any, a: Any) -> Any:
+    def share(self, z: Own, y: Any) -> float:
+        return 1.0
+
+    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
         return self.shared.reward(x, y, a)
 
     def final(self, x: Any, y: Any) -> float:
@@ -85,33 +96,37 @@ class CountsPerState(PartiallyKnownMDP):
 
 
 class IgnoringDelay:
-    """The policy in the delayed world that follows a plan for the base as if the last shown state were the current one.
+    """A policy that follows a plan for the base as if the last shown state were the current one.
 
-    Where the base cannot be in the shown state at step h, the plan is asked for the step at which it was.
+    If the base cannot be in the shown state at step h, the plan is asked for the step at which the
+    base was there.
     """
 
-    def __init__(self, delayed: DelayedProblem, plan: pkd.Plan) -> None:
+    def __init__(self, delayed: Delayed, plan: pkd.Plan) -> None:
         self.delayed, self.model = delayed, delayed.known()
         # Looked up once: the delayed world has many times the states of the base.
-        steps = range(1, self.model.horizon + 1)
-        self._actions = {(h, *state): plan.action(h, *state) for h in steps for state in plan.states(h)}
+        self._actions = {
+            (h, *state): plan.action(h, *state)
+            for h in range(1, self.model.horizon + 1)
+            for state in plan.states(h)
+        }
 
     def __call__(self, h: int, x: Any, y: Any) -> Any:
-        """The action in the state (x, y) of `delayed.known()`: what `pkd.evaluate` takes for a policy."""
+        """The action in a state (x, y) of `delayed.known()`, as `pkd.evaluate` asks for it."""
         base_x, base_y, queue, _ = self.model.read(x, y)
-        return self._act(h, base_x, base_y, queue or ())
+        return self._act(h, base_x, base_y, len(queue or ()))
 
     def action(self, h: int, state: Any, queue: tuple[Any, ...] = (), waited: int = 0) -> Any:
-        """The action at step h, in the words of delayed problems: what `pkd_delay.simulate` takes for a policy."""
-        return self._act(h, *self.delayed.seen(state), queue)
+        """The action at step h, as `pkd_delay.simulate` asks for it."""
+        return self._act(h, *self.delayed.seen(state), len(queue))
 
-    def _act(self, h: int, x: Any, y: Any, queue: tuple[Any, ...]) -> Any:
+    def _act(self, h: int, x: Any, y: Any, age: int) -> Any:
         now = (h, x, y)
-        return self._actions[now] if now in self._actions else self._actions[h - len(queue), x, y]
+        return self._actions[now] if now in self._actions else self._actions[h - age, x, y]
 
 
 def learn_ignoring_delay(
-    delayed: DelayedProblem,
+    delayed: Delayed,
     episodes: int,
     *,
     optimism: Optimism | None = None,
@@ -119,28 +134,34 @@ def learn_ignoring_delay(
     seed: int = 0,
     compiled: pkd.Compiled | None = None,
 ) -> pkd.Run:
-    """A run of the optimistic algorithm that learns the base and ignores that its states come late.
+    """A run of the optimistic algorithm that learns the base and ignores that its states are late.
 
-    It counts what MVP-Delayed counts, plans for the base without delay, and lives in the delayed world, by whose optimum its regret is
-    measured; its upper values are those of its own plans. It plans before the episodes 1, 2, 3, 5, 9, ...: whenever the number of episodes
-    has doubled. `compiled`: the compiled `delayed.known()`, where it is there already.
+    It counts what MVP-Delayed counts, plans for the base without delay, and acts in the delayed
+    world, by whose optimum its regret is measured. Its upper values are those of its own plans. It
+    plans before the episodes 1, 2, 3, 5, 9, ...: whenever the number of episodes has doubled.
+    `compiled`: the compiled `delayed.known()`, if it is there already.
     """
     rule, law = optimism or pkd.MVP(), delayed.law()
-    world, base = compiled or pkd.compile(delayed.known()), pkd.compile(delayed.base)
+    world = pkd.compile(delayed.known()) if compiled is None else compiled
+    base = pkd.compile(delayed.base)
     upper, value, returns = np.zeros((3, episodes))
     counts: dict[Any, dict[Any, float]] = {}
     plans: list[int] = []
     optimal, began, done = pkd.plan(world, law).value, time.perf_counter(), 0
     while done < episodes:
-        plan = pkd.optimistic_plan(base, counts, episodes=episodes, delta=delta, optimism=rule, seed=seed + done)
+        plan = pkd.optimistic_plan(
+            base, counts, episodes=episodes, delta=delta, optimism=rule, seed=seed + done
+        )
         policy = IgnoringDelay(delayed, plan)
         batch = slice(done, min(max(2 * done, 1), episodes))
         plans.append(done)
         upper[batch], value[batch] = plan.value, pkd.evaluate(world, law, policy)
         stream = int(np.random.SeedSequence([seed, done]).generate_state(1)[0])
-        for k, record in enumerate(simulate(delayed, policy.action, batch.stop - done, stream), start=done):
+        records = simulate(delayed, policy.action, batch.stop - done, stream)
+        for k, record in enumerate(records, start=done):
             returns[k] = record.total
-            happened = pkd.Episode([move for part in (record.opening, *record.moves) for move in part])
+            parts = (record.opening, *record.moves)
+            happened = pkd.Episode([move for part in parts for move in part])
             for z, x_next in delayed.base.samples(happened):
                 row = counts.setdefault(z, {})
                 row[x_next] = row.get(x_next, 0.0) + 1.0

@@ -24,7 +24,7 @@ import numpy as np
 import pkd
 from benchmarks.studies.measure import Estimate, against, mean, ratio, slope
 from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
-from pkd_delay.hard import HardInstance, InstancePrior, lower_bound
+from pkd_delay.theory.hard import HardInstance, InstancePrior, lower_bound
 
 STATES, ACTIONS, HORIZON, DEGREE = 52, 2, 32, 2
 AGENTS = ("MVP-Delayed", "naive")

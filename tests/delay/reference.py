@@ -1,7 +1,9 @@
-"""Slow references for delayed MDPs, each written straight from a definition and sharing no code with pkd or pkd_delay.
+"""Slow references for delayed MDPs, each written straight from a definition and sharing no code
+with pkd or pkd_delay.
 
-`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed` transcribes the paper's Algorithms 4 and 5
-with the corrections of the errata. `solve` and `value_of` walk the contract by plain recursion; they know nothing of delays.
+`best_over_histories` is expectimax over everything that the agent has really seen. `mvp_delayed`
+transcribes the paper's Algorithms 4 and 5 with the corrections of the errata. `solve` and
+`value_of` walk the contract by plain recursion; they know nothing of delays.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from pkd import CHANCE, END, Known
 def best_over_histories(start, n_actions, H, move, delay_law, D):
     """The best expected return over all history-dependent policies, from Assumption 1 alone.
 
-    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A hidden trajectory is (states, delays,
-    return); the belief is the set of all hidden trajectories that agree with what was seen, with their probabilities. What is seen at step
-    h: every s_t with t + D_{t-1} <= h.
+    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A
+    hidden trajectory is (states, delays, return); the belief is the set of all hidden trajectories
+    that agree with what was seen, with their probabilities. What is seen at step h: every s_t with
+    t + D_{t-1} <= h.
     """
 
     def seen(states, delays, h):
@@ -46,15 +49,31 @@ def best_over_histories(start, n_actions, H, move, delay_law, D):
 
 
 def best_in_tables(P, r, H, start, delay_law, D):
-    """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W + 2)."""
-    moves = {(s, a): [(p, t, r[s, a]) for t, p in enumerate(P[s, a]) if p > 0] for s in range(len(r)) for a in range(len(r[0]))}
-    return best_over_histories(dict(enumerate(start)), len(r[0]), H, lambda h, s, a: moves[s, a], lambda s, a: delay_law[s, a], D)
+    """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W
+    + 2).
+    """
+    moves = {
+        (s, a): [(p, t, r[s, a]) for t, p in enumerate(P[s, a]) if p > 0]
+        for s in range(len(r))
+        for a in range(len(r[0]))
+    }
+    return best_over_histories(
+        dict(enumerate(start)),
+        len(r[0]),
+        H,
+        lambda h, s, a: moves[s, a],
+        lambda s, a: delay_law[s, a],
+        D,
+    )
 
 
 def best_in_base(base, law, delay_law, D):
-    """`best_over_histories` of any partially known MDP with actions 0, 1, ...; its chance states happen inside a step, unseen.
+    """`best_over_histories` of any partially known MDP with actions 0, 1, ....
 
-    A base that has ended stays where it is and pays nothing more; what it pays where it stops is paid on arrival there.
+    Its chance states happen inside a step, unseen.
+
+    A base that has ended stays where it is and pays nothing more; what it pays where it stops is
+    paid on arrival there.
     """
     H = base.horizon
 
@@ -66,21 +85,33 @@ def best_in_base(base, law, delay_law, D):
             for x_next, q in z.law if isinstance(z, Known) else ask(z).items():
                 yield p * q, (x_next, y_next)
 
-    def settle(state, last):  # through the chance states to a decision state or an end: [(p, state, paid)]
+    def settle(
+        state, last
+    ):  # through the chance states to a decision state or an end: [(p, state, paid)]
         kind = base.actions(*state)
         if kind is END or (kind is not CHANCE and last):
             return [(1.0, state, base.final(*state))]
         if kind is not CHANCE:
             return [(1.0, state, 0.0)]
         paid = base.reward(*state, None)
-        return [(p * q, t, paid + more) for p, s in one_move(*state, None, last) for q, t, more in settle(s, last) if p * q > 0]
+        return [
+            (p * q, t, paid + more)
+            for p, s in one_move(*state, None, last)
+            for q, t, more in settle(s, last)
+            if p * q > 0
+        ]
 
     @cache
     def move(h, state, a):
         if base.actions(*state) is END:
             return [(1.0, state, 0.0)]
         paid = base.reward(*state, a)
-        return [(p * q, t, paid + more) for p, s in one_move(*state, a, h == H) for q, t, more in settle(s, h == H) if p * q > 0]
+        return [
+            (p * q, t, paid + more)
+            for p, s in one_move(*state, a, h == H)
+            for q, t, more in settle(s, h == H)
+            if p * q > 0
+        ]
 
     first = base.start()
     total, start = 0.0, defaultdict(float)
@@ -94,7 +125,10 @@ def best_in_base(base, law, delay_law, D):
 
 
 def hazard(law, j):
-    """Pr(Delta = j | Delta >= j), 1 where that is undefined; law = Pr(Delta = -1), ..., Pr(Delta = W)."""
+    """Pr(Delta = j | Delta >= j), 1 where that is undefined.
+
+    law = Pr(Delta = -1), ..., Pr(Delta = W).
+    """
     tail = sum(law[j + 1 :])
     return law[j + 1] / tail if tail > 0 else 1.0
 
@@ -116,18 +150,44 @@ class Exact:
 
 
 class Optimistic(Exact):
-    """MVP-Est from counts N(s, a, s'), (S, A, S), and either the known law of the delay or counts of Delta = -1..W, (S, A, W + 2)."""
+    """MVP-Est from counts N(s, a, s'), (S, A, S), and either the known law of the delay or counts
+    of Delta = -1..W, (S, A, W + 2).
+    """
 
-    def __init__(self, counts, r, H, K, delta, B, *, delay_law=None, delay_counts=None, W=None, c1=20 / 3, c2=400 / 9, log_factor=None):
+    def __init__(
+        self,
+        counts,
+        r,
+        H,
+        K,
+        delta,
+        B,
+        *,
+        delay_law=None,
+        delay_counts=None,
+        W=None,
+        c1=20 / 3,
+        c2=400 / 9,
+        log_factor=None,
+    ):
         super().__init__(None, r, delay_law)
-        self.counts, self.delay_counts, self.H, self.K, self.delta, self.B = counts, delay_counts, H, K, delta, B
+        self.counts, self.delay_counts, self.H, self.K, self.delta, self.B = (
+            counts,
+            delay_counts,
+            H,
+            K,
+            delta,
+            B,
+        )
         self.W1, self.c1, self.c2, self.log_factor = max(W, 1), c1, c2, log_factor
 
     def ell(self, n, b):
         if self.log_factor is not None:
             return self.log_factor
         S, A = self.r.shape
-        first = n * math.log(A) + math.log(64 * self.H * (self.H + 1) * (n + 1) ** 2 * self.W1 * S * A * self.K / self.delta)
+        first = n * math.log(A) + math.log(
+            64 * self.H * (self.H + 1) * (n + 1) ** 2 * self.W1 * S * A * self.K / self.delta
+        )
         return min(first, b * math.log(32 * self.H * b * self.W1 * S * A * self.K / self.delta))
 
     def mvp_est(self, r, counts, values, ell):
@@ -137,7 +197,9 @@ class Optimistic(Exact):
         p = [count / N for count in counts]
         mean = sum(q * v for q, v in zip(p, values, strict=True))
         variance = sum(q * (v - mean) ** 2 for q, v in zip(p, values, strict=True))
-        return min(self.H, r + mean + self.c1 * math.sqrt(variance * ell / N) + self.c2 * self.H * ell / N)
+        return min(
+            self.H, r + mean + self.c1 * math.sqrt(variance * ell / N) + self.c2 * self.H * ell / N
+        )
 
     def tran(self, s, a, values, n):
         return self.mvp_est(self.r[s, a], self.counts[s, a], values, self.ell(n, self.B))
@@ -153,7 +215,8 @@ class Optimistic(Exact):
 
 
 def mvp_delayed(values, S, A, H, W, D):
-    """Algorithms 4 and 5, corrected: V[s, queue, counter, h] for every augmented state, counters 0..W, -1 and "tran".
+    """Algorithms 4 and 5, corrected: V[s, queue, counter, h] for every augmented state, counters
+    0..W, -1 and "tran".
 
     `values` is an `Exact` or an `Optimistic`: it says what a tran and an arrival are worth.
     """
@@ -212,17 +275,24 @@ def _value(model, law, choose):
             return model.final(x, y)
         if kind is CHANCE:
             return move(layer, x, y, None, layer, settling=layer > H)
-        return choose(layer, x, y, {a: move(layer, x, y, a, layer + 1, settling=layer == H) for a in kind})
+        return choose(
+            layer, x, y, {a: move(layer, x, y, a, layer + 1, settling=layer == H) for a in kind}
+        )
 
     def move(layer, x, y, a, following, settling):
         total = model.reward(x, y, a)
         for p, y_next, z in (model.last_step if settling else model.step)(x, y, a):
             outcomes = z.law if isinstance(z, Known) else ask(z).items()
-            total += p * sum(q * value(following, x_next, y_next) for x_next, q in outcomes if p * q > 0)
+            total += p * sum(
+                q * value(following, x_next, y_next) for x_next, q in outcomes if p * q > 0
+            )
         return total
 
     start = model.start()
-    return sum(p * value(1, *state) for state, p in (start.items() if isinstance(start, dict) else [(start, 1.0)]))
+    return sum(
+        p * value(1, *state)
+        for state, p in (start.items() if isinstance(start, dict) else [(start, 1.0)])
+    )
 
 
 def occurring_features(model):
@@ -236,7 +306,9 @@ def occurring_features(model):
             continue
         following = layer if kind is CHANCE else layer + 1
         for a in (None,) if kind is CHANCE else kind:
-            for p, y_next, z in (model.step if following <= model.horizon else model.last_step)(x, y, a):
+            for p, y_next, z in (model.step if following <= model.horizon else model.last_step)(
+                x, y, a
+            ):
                 known = isinstance(z, Known)
                 if p > 0 and not known:
                     features.add(z)

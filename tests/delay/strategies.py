@@ -1,4 +1,6 @@
-"""Random delayed MDPs for the tests: tiny tables with zero entries, Delta = -1, both clips, and every edge of the sizes."""
+"""Random delayed MDPs for the tests: tiny tables with zero entries, Delta = -1, both clips, and
+every edge of the sizes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from pkd_delay import DelayedMDP
 
 @st.composite
 def delayed_mdps(draw, *, unit_rewards=False, largest_tree=30_000):
-    """A DelayedMDP small enough for expectimax over histories: A^H trees of (S (W + 2))^H hidden trajectories, at most `largest_tree`."""
+    """A DelayedMDP small enough for expectimax over histories: A^H trees of (S (W + 2))^H hidden
+    trajectories, at most `largest_tree`.
+    """
     S, A, W = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 3))
     H = draw(st.integers(1, 5).filter(lambda H: largest_tree >= (A * S * (W + 2)) ** H))
     D = draw(st.integers(0, H + 1))
@@ -32,9 +36,11 @@ def sparse_rows(rng, shape, n):
 
 
 class TableBase(pkd.PartiallyKnownMDP):
-    """A random partially known MDP: decision states in y = 0 and 1, CHANCE in y = 2, ENDs, known features, a settlement, final pay.
+    """A random partially known MDP: decision states in y = 0 and 1, CHANCE in y = 2, ENDs, known
+    features, a settlement, final pay.
 
-    x is 0 or 1, actions are 0, ..., A - 1, features "z0", "z1" and "z2" have a law that the model does not hold (`random_base` gives it).
+    x is 0 or 1, actions are 0, ..., A - 1, features "z0", "z1" and "z2" have a law that the model
+    does not hold (`random_base` gives it).
     """
 
     def __init__(self, rng, A, horizon, *, ends, chance_start):
@@ -50,10 +56,15 @@ class TableBase(pkd.PartiallyKnownMDP):
         for x in range(2):
             for y in range(3):
                 for a in range(A) if y < 2 else (None,):
-                    targets = (0, 1, 2) if y < 2 else (0, 1)  # chance leads to no chance, so there is no cycle
+                    targets = (
+                        (0, 1, 2) if y < 2 else (0, 1)
+                    )  # chance leads to no chance, so there is no cycle
                     features = [pkd.Known({0: 0.3, 1: 0.7}), pkd.sure(1), "z0", "z1", "z2"]
                     p = sparse_rows(rng, (), len(targets))
-                    steps[x, y, a] = [(float(q), t, features[rng.integers(len(features))]) for q, t in zip(p, targets, strict=True)]
+                    steps[x, y, a] = [
+                        (float(q), t, features[rng.integers(len(features))])
+                        for q, t in zip(p, targets, strict=True)
+                    ]
         return steps
 
     def start(self):

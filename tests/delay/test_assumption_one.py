@@ -1,4 +1,6 @@
-"""The simulator follows Assumption 1 to the letter: tables of the paper, order, no leaks, and agreement with exact evaluation."""
+"""The simulator follows Assumption 1 to the letter: tables of the paper, order, no leaks, and
+agreement with exact evaluation.
+"""
 
 import math
 
@@ -86,7 +88,11 @@ def augmented_queues(model, episode):
 
 def test_labels_replace_the_symbols():
     _, episode = played((0, 0, 0, 0, 0, 0), 1)
-    last = episode.table(state_label=lambda s: ("low", "high")[s], action_label=str).splitlines()[-1].split()
+    last = (
+        episode.table(state_label=lambda s: ("low", "high")[s], action_label=str)
+        .splitlines()[-1]
+        .split()
+    )
     assert last[:2] == ["End", ("low", "high")[episode.states[-1]]]
 
 
@@ -119,14 +125,18 @@ def test_a_reward_is_paid_when_the_state_that_it_led_to_is_shown(delayed, seed):
     t = 0
     for view in seen:
         led_to = [s for s in range(t + 1, t + 1 + len(view.news)) if s > 1]
-        paid = sum(delayed.mdp.rewards[episode.states[s - 2], episode.actions[s - 2]] for s in led_to)
+        paid = sum(
+            delayed.mdp.rewards[episode.states[s - 2], episode.actions[s - 2]] for s in led_to
+        )
         assert view.reward == pytest.approx(paid, abs=1e-12)
         t += len(view.news)
     assert sum(view.reward for view in seen) == pytest.approx(episode.total, abs=1e-9)
 
 
 def test_hidden_states_and_delays_leave_no_trace_in_the_view():
-    """Two worlds that differ only in what is hidden: same s_1, same Deltas seen, other states behind. The views must agree until step 4."""
+    """Two worlds that differ only in what is hidden: same s_1, same Deltas seen, other states
+    behind. The views must agree until step 4.
+    """
     stays = pkd.TabularMDP([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2], [[0.0, 1.0], [5.0, 7.0]], 6)
     moves = pkd.TabularMDP([[[0.0, 1.0]] * 2, [[1.0, 0.0]] * 2], [[0.0, 1.0], [5.0, 7.0]], 6)
     first, _ = views(DelayedMDP.constant(stays, 3), 0)
@@ -139,7 +149,10 @@ def test_the_record_is_refused_before_the_end():
     simulator = Simulator(DelayedMDP(SIX_STEPS, {0: 1.0}, 0))
     simulator.reset()
     simulator.act(0)
-    with pytest.raises(pkd.ModelError, match=r"record\(\) at step 2 of 6; states and delays are shown when the episode is over"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"record\(\) at step 2 of 6; states and delays are shown when the episode is over",
+    ):
         simulator.record()
 
 
@@ -150,7 +163,9 @@ def test_acting_after_the_end_is_refused():
 
 def test_a_seed_repeats_its_episodes():
     delayed = DelayedMDP(SIX_STEPS, {-1: 0.3, 0: 0.3, 1: 0.4}, 2)
-    first, again, other = (simulate(delayed, lambda h, s, q, c: h % 2, 20, seed) for seed in (3, 3, 4))
+    first, again, other = (
+        simulate(delayed, lambda h, s, q, c: h % 2, 20, seed) for seed in (3, 3, 4)
+    )
     assert first == again
     assert first != other
 
@@ -165,7 +180,9 @@ def scrambled(actions, salt):
 
 
 def agrees(delayed, policy, episodes=3000):
-    """The mean return of the simulator against exact evaluation in both decompositions, within 4 standard errors."""
+    """The mean return of the simulator against exact evaluation in both decompositions, within 4
+    standard errors.
+    """
     returns = np.array([episode.total for episode in simulate(delayed, policy, episodes, seed=5)])
     tolerance = 4 * returns.std() / math.sqrt(episodes) + 1e-9
     for model in (delayed.known(), delayed.unknown()):
@@ -174,13 +191,17 @@ def agrees(delayed, policy, episodes=3000):
             base_x, base_y, queue, waited = model.read(x, y)
             return policy(h, delayed.shown_as(base_x, base_y), queue, waited)
 
-        assert returns.mean() == pytest.approx(value_of(model, delayed.law(), augmented_policy), abs=tolerance)
+        assert returns.mean() == pytest.approx(
+            value_of(model, delayed.law(), augmented_policy), abs=tolerance
+        )
 
 
 @pytest.mark.parametrize("salt", range(4))
 def test_simulated_returns_agree_with_exact_evaluation_on_tables(salt):
     rng = np.random.default_rng(salt)
-    mdp = pkd.TabularMDP(sparse_rows(rng, (3, 2), 3), rng.normal(size=(3, 2)), 5, rng.dirichlet(np.ones(3)))
+    mdp = pkd.TabularMDP(
+        sparse_rows(rng, (3, 2), 3), rng.normal(size=(3, 2)), 5, rng.dirichlet(np.ones(3))
+    )
     agrees(DelayedMDP(mdp, sparse_rows(rng, (3, 2), 4), 3), scrambled((0, 1), salt))
 
 

@@ -1,4 +1,6 @@
-"""What delay costs: closed forms, published numbers, and the directions in which the optimum can move."""
+"""What delay costs: closed forms, published numbers, and the directions in which the optimum can
+move.
+"""
 
 import itertools
 
@@ -34,7 +36,9 @@ def test_the_two_state_chain_has_its_closed_form(delay, value):
     assert optimum(DelayedMDP.constant(two_state_chain(), delay)) == pytest.approx(value, abs=1e-10)
 
 
-@pytest.mark.parametrize(("delay", "value"), list(enumerate([3.3972639592, 3.3968921124, 3.3967253173, 3.3966522172])))
+@pytest.mark.parametrize(
+    ("delay", "value"), list(enumerate([3.3972639592, 3.3968921124, 3.3967253173, 3.3966522172]))
+)
 def test_riverswim_has_its_published_values(delay, value):
     assert optimum(DelayedMDP.constant(riverswim(), delay)) == pytest.approx(value, abs=5e-11)
 
@@ -45,7 +49,9 @@ def test_the_optimum_falls_with_the_largest_delay_and_stays_from_the_horizon_on(
     H = delayed.mdp.horizon
     values = [optimum(DelayedMDP(delayed.mdp, delayed.inter_arrival, D)) for D in range(H + 2)]
     assert all(later <= earlier + 1e-10 for earlier, later in itertools.pairwise(values))
-    assert values[max(H - 1, 0) :] == pytest.approx([values[-1]] * len(values[max(H - 1, 0) :]), abs=1e-12)
+    assert values[max(H - 1, 0) :] == pytest.approx(
+        [values[-1]] * len(values[max(H - 1, 0) :]), abs=1e-12
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -104,20 +110,32 @@ def test_a_delay_of_the_whole_episode_is_the_unobservable_mdp(seed, extra):
 
 @pytest.mark.parametrize("delay_law", ["known", "unknown"])
 def test_a_crude_bound_on_the_delay_costs_nothing_where_real_delays_are_short(delay_law):
-    """The paper's remark on first-order behaviour. States alternate, Delta is 1 in the one and -1 in the other: delays are 0 or 1, and with
-    D = 1 or D = 6 the upper value is the same number, because the logarithms follow the real queues."""
+    """The paper's remark on first-order behaviour.
+
+    States alternate, Delta is 1 in the one and -1 in the other: delays are 0 or 1, and with D = 1
+    or D = 6 the upper value is the same number, because the logarithms follow the real queues.
+    """
     rng = np.random.default_rng(3)
     P = np.repeat(np.array([[0.0, 1.0], [1.0, 0.0]])[:, None, :], 2, axis=1)
     mdp = pkd.TabularMDP(P, rng.random((2, 2)), 7)
     laws = {(s, a): {1 - 2 * s: 1.0} for s in range(2) for a in range(2)}
-    delay_counts = {"known": None, "unknown": DelayedMDP(mdp, laws, 1).inter_arrival * 1e8}[delay_law]
-    values = [pkd_delay.optimistic_plan(DelayedMDP(mdp, laws, D), P * 1e8, delay_counts, episodes=10).value for D in (1, 2, 6)]
+    delay_counts = {"known": None, "unknown": DelayedMDP(mdp, laws, 1).inter_arrival * 1e8}[
+        delay_law
+    ]
+    values = [
+        pkd_delay.optimistic_plan(
+            DelayedMDP(mdp, laws, D), P * 1e8, delay_counts, episodes=10
+        ).value
+        for D in (1, 2, 6)
+    ]
     assert values[0] < 6.5
     assert values == pytest.approx([values[0]] * 3, abs=1e-12)
 
 
 def test_queues_that_cannot_occur_are_not_planned():
-    """Constant delay 4: at step h there are exactly A^min(h-1, 4) queues, of that one length, for each state that can be the last shown."""
+    """Constant delay 4: at step h there are exactly A^min(h-1, 4) queues, of that one length, for
+    each state that can be the last shown.
+    """
     mdp = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 6)
     plan = pkd_delay.plan(DelayedMDP.constant(mdp, 4))
     for h in range(1, 7):
@@ -127,7 +145,9 @@ def test_queues_that_cannot_occur_are_not_planned():
 
 
 def test_the_first_action_set_of_three_is_chosen_before_the_state_is_seen():
-    """A >= 3 tells max-then-expect from expect-then-max: the right answer is one of three, and blind play earns 1/3 a step."""
+    """A >= 3 tells max-then-expect from expect-then-max: the right answer is one of three, and
+    blind play earns 1/3 a step.
+    """
     P = np.zeros((3, 3, 3))
     P[:] = 1 / 3
     mdp = pkd.TabularMDP(P, np.eye(3), 3)

@@ -27,7 +27,9 @@ def test_riverswim_has_its_currents():
 def test_a_random_mdp_has_as_many_successors_as_asked():
     mdp = random_mdp(states=7, actions=3, successors=2, seed=4)
     assert ((mdp.transitions > 0).sum(axis=2) == 2).all()
-    assert np.array_equal(mdp.transitions, random_mdp(states=7, actions=3, successors=2, seed=4).transitions)
+    assert np.array_equal(
+        mdp.transitions, random_mdp(states=7, actions=3, successors=2, seed=4).transitions
+    )
 
 
 def test_the_grid_moves_as_named_without_wind():
@@ -85,5 +87,7 @@ class TestAutoscaler:
         assert late[0].value > late[1].value + 0.1 > late[2].value + 0.2
         naive = pkd.plan(problem.problem.model(), problem.problem.law())
         model = late[2].model
-        ignoring = pkd.evaluate(model, late[2].delayed.law(), lambda h, x, y: naive.action(h - len(y.queue), x, y.y))
+        ignoring = pkd.evaluate(
+            model, late[2].delayed.law(), lambda h, x, y: naive.action(h - len(y.queue), x, y.y)
+        )
         assert ignoring < late[2].value - 0.1

@@ -19,11 +19,16 @@ def env(max_delay=3):
 
 @pytest.mark.parametrize("max_delay", [0, 1, 3, 20])
 def test_gymnasiums_own_checker_passes(max_delay):
-    check_env(DelayedEnv(DelayedMDP(grid(horizon=5), {-1: 0.3, 0: 0.3, 2: 0.4}, max_delay)), skip_render_check=True)
+    check_env(
+        DelayedEnv(DelayedMDP(grid(horizon=5), {-1: 0.3, 0: 0.3, 2: 0.4}, max_delay)),
+        skip_render_check=True,
+    )
 
 
 def test_the_observations_of_table_two():
-    """Delta = 1, 2, -1, 1: nothing new at steps 2, 4 and 5, two states at once at step 6, the rest at the end."""
+    """Delta = 1, 2, -1, 1: nothing new at steps 2, 4 and 5, two states at once at step 6, the rest
+    at the end.
+    """
     world = env()
     observation, info = world.reset(seed=4, options={"deltas": (1, 2, -1, 1, 0, 0)})
     seen = [observation]
@@ -44,7 +49,10 @@ def test_the_observations_of_table_two():
 
 
 def test_nothing_yet_is_no_state():
-    """With a constant delay the first news after s_1 comes late; until then `news` is all zeros, which no state is written as."""
+    """With a constant delay the first news after s_1 comes late.
+
+    Until then `news` is all zeros, which no state is written as.
+    """
     world = DelayedEnv(DelayedMDP.constant(SIX_STEPS, 3))
     world.reset(seed=0)
     for _ in range(3):

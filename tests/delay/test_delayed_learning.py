@@ -1,4 +1,4 @@
-"""Learning under delay: optimism holds, regret flattens, and sharing counts is what makes it fast."""
+"""Learning under delay: optimism holds, regret flattens, shared counts make it fast."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,9 @@ from pkd_delay import DelayedMDP
 from pkd_delay.autoscaler import autoscaler
 from pkd_delay.problems import random_mdp
 
-DELAYED = DelayedMDP(random_mdp(states=3, actions=2, horizon=5, successors=2, seed=1), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
+DELAYED = DelayedMDP(
+    random_mdp(states=3, actions=2, horizon=5, successors=2, seed=1), {-1: 0.2, 0: 0.4, 1: 0.4}, 2
+)
 
 
 def test_with_theory_constants_regret_flattens_and_no_plan_is_below_the_optimum():
@@ -36,7 +38,7 @@ def test_a_run_ends_near_the_optimum_with_practical_constants(delay_law):
 
 
 def test_counts_for_each_augmented_state_learn_far_slower():
-    """The same process as one table, in which every (state, queue, counter) has counts of its own."""
+    """The same process as a table in which every (state, queue, counter) has its own counts."""
     table = pkd.flatten(DELAYED.known(), DELAYED.law())
     shared = pkd_delay.learn(DELAYED, 1500, optimism=pkd.MVP.practical(), seed=4)
     apart = pkd.learn(table.model(), table.law(), 1500, optimism=pkd.MVP.practical(), seed=4)
@@ -48,6 +50,9 @@ def test_the_composed_autoscaler_learns_several_times_faster_than_its_delayed_ta
     law = {-1: 0.2, 0: 0.4, 1: 0.4}
     composed = autoscaler(horizon=8, max_delay=1, inter_arrival=law)
     table = DelayedMDP(pkd.flatten(composed.problem.model(), composed.problem.law()), law, 1)
-    runs = [pkd_delay.learn(problem, 500, optimism=pkd.MVP.practical(), seed=5) for problem in (composed, table)]
+    runs = [
+        pkd_delay.learn(problem, 500, optimism=pkd.MVP.practical(), seed=5)
+        for problem in (composed, table)
+    ]
     assert runs[0].optimal_value == pytest.approx(runs[1].optimal_value, abs=1e-9)
     assert runs[0].regret[-1] < runs[1].regret[-1] / 3

@@ -1,4 +1,6 @@
-"""DelayedMDP and Delayed: what they hold, what they refuse, and that the models made from them hold no truth."""
+"""DelayedMDP and Delayed: what they hold, what they refuse, and that the models made from them hold
+no truth.
+"""
 
 import attrs
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd_delay import Delayed, DelayedMDP
+from pkd_delay.unknown import Arrival
 from tests.delay.strategies import TableBase
 
 MDP = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 3)
@@ -41,7 +44,15 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
     ("arguments", "findings"),
     [
         ({"inter_arrival": {0: 0.5}}, ["inter_arrival sums to 0.5, not 1"]),
-        ({"inter_arrival": {-2: 1.0}}, ["inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"]),
+        (
+            {"inter_arrival": {-2: 1.0}},
+            [
+                (
+                    "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so "
+                    "Delta >= -1"
+                )
+            ],
+        ),
         ({"max_delay": -1}, ["max_delay is -1; expected an integer >= 0"]),
         ({"max_delay": 1.5}, ["max_delay is 1.5; expected an integer >= 0"]),
         (
@@ -50,13 +61,24 @@ def test_a_constant_delay_is_an_inter_arrival_time_that_the_clip_holds():
         ),
         (
             {"inter_arrival": {(0, 0): {0: 1.0}, (0, 1): {0: 1.0}, (1, 1): {0: 1.0}}},
-            ["inter_arrival[1, 0] has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."],
+            [
+                (
+                    "inter_arrival[1, 0] has no law; "
+                    "give {Delta: probability} with Delta in -1, 0, 1, ..."
+                )
+            ],
         ),
         (
             {"inter_arrival": {(s, a): {0: 1.0} for s in range(3) for a in range(2)}},
-            [f"inter_arrival has a law for (2, {a}); expected (s, a) with s < 2 and a < 2" for a in range(2)],
+            [
+                f"inter_arrival has a law for (2, {a}); expected (s, a) with s < 2 and a < 2"
+                for a in range(2)
+            ],
         ),
-        ({"branching": 1}, ["branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None"]),
+        (
+            {"branching": 1},
+            ["branching=1, but transitions[0, 0] has 2 successors; give at least 2, or None"],
+        ),
         (
             {"inter_arrival": {0: float("nan")}, "max_delay": -3, "branching": 1},
             [
@@ -75,19 +97,28 @@ def test_bad_input_is_refused_with_all_findings_at_once(arguments, findings):
 
 def test_many_bad_rows_are_counted_and_not_all_listed():
     with pytest.raises(pkd.ModelError) as error:
-        DelayedMDP(pkd.TabularMDP(np.ones((9, 1, 9)) / 9, np.ones((9, 1)), 2), np.zeros((9, 1, 2)), 1)
+        DelayedMDP(
+            pkd.TabularMDP(np.ones((9, 1, 9)) / 9, np.ones((9, 1)), 2), np.zeros((9, 1, 2)), 1
+        )
     assert error.value.findings[0] == "inter_arrival[0, 0] sums to 0, not 1"
     assert error.value.findings[-1] == "... and 4 more of this kind"
 
 
 def test_names_of_the_wrong_length_are_refused():
     with pytest.raises(pkd.ModelError, match="state_names: expected 2 names"):
-        DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 3, state_names=["only one"]), LAW, 1)
+        DelayedMDP(
+            pkd.TabularMDP(MDP.transitions, MDP.rewards, 3, state_names=["only one"]), LAW, 1
+        )
 
 
 def test_a_model_in_place_of_a_table_is_refused_with_the_way_out():
-    with pytest.raises(pkd.ModelError, match=r"expected a pkd.TabularMDP \(for any other model use pkd_delay.Delayed\)"):
-        DelayedMDP(TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1)
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"expected a pkd.TabularMDP \(for any other model use pkd_delay.Delayed\)",
+    ):
+        DelayedMDP(
+            TableBase(np.random.default_rng(0), 2, 2, ends=False, chance_start=False), LAW, 1
+        )
 
 
 def test_a_constant_delay_below_zero_is_refused():
@@ -97,26 +128,50 @@ def test_a_constant_delay_below_zero_is_refused():
 
 def test_a_plan_that_no_memory_can_hold_is_refused_before_any_is_taken():
     delayed = DelayedMDP.constant(pkd.TabularMDP(MDP.transitions, MDP.rewards, 200), 150)
-    with pytest.raises(pkd.ModelError, match=r"a plan for S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each",
+    ):
         pkd_delay.plan(delayed)
 
 
 def test_an_unknown_word_for_the_delay_law_is_refused():
-    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+    with pytest.raises(
+        pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'
+    ):
         pkd_delay.learn(DelayedMDP(MDP, LAW, 1), 10, delay_law="guess")
-    with pytest.raises(pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'):
+    with pytest.raises(
+        pkd.ModelError, match='delay_law is \'guess\'; expected "known" or "unknown"'
+    ):
         Delayed(MDP, LAW, 1, delay_law="guess")
 
 
 def test_sizes_are_those_of_the_papers_definitions():
-    """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15 and 150."""
-    sizes = DelayedMDP(pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3).sizes
-    assert (sizes.queues, sizes.augmented_states, sizes.y, sizes.z) == (15, 4125, (825, 165), (15, 150))
+    """(S, A, H, D, W) = (5, 2, 10, 3, 2): 15 queues, |S_aug| = 4125, |Y| = 825 and 165, |Z| = 15
+    and 150.
+    """
+    sizes = DelayedMDP(
+        pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.ones((5, 2)), 10), {0: 0.5, 2: 0.5}, 3
+    ).sizes
+    assert (sizes.queues, sizes.augmented_states, sizes.y, sizes.z) == (
+        15,
+        4125,
+        (825, 165),
+        (15, 150),
+    )
 
 
 def test_erratum_the_number_of_y_needs_all_counters():
-    """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60; W + 2 counters would give 45."""
-    assert DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1).sizes.y[0] == 60
+    """(A, D, W, H) = (2, 1, 1, 4): 3 queues x (W + 3 = 4) counters x 5 clock values = 60.
+
+    W + 2 counters would give 45.
+    """
+    assert (
+        DelayedMDP(
+            pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {0: 0.5, 1: 0.5}, 1
+        ).sizes.y[0]
+        == 60
+    )
 
 
 def reachable_values(thing, seen):
@@ -145,7 +200,9 @@ def reachable_values(thing, seen):
 
 
 def test_the_models_hold_no_transition_law_and_the_second_no_delay_law():
-    """The secret numbers .37/.63 of P and .41/.59 of the delay must not be found in what a learner is given."""
+    """The secret numbers .37/.63 of P and .41/.59 of the delay must not be found in what a learner
+    is given.
+    """
     mdp = pkd.TabularMDP(np.tile([0.37, 0.63], (2, 2, 1)), np.eye(2), 3)
     delayed = DelayedMDP(mdp, {0: 0.41, 1: 0.59}, 1)
 
@@ -166,13 +223,112 @@ def test_a_problem_chooses_its_model_by_what_is_known():
     assert problem.unknown().longest == 2
 
 
+class TestTheProblem:
+    """What is given for the base is looked at when it is given."""
+
+    def test_a_pair_a_name_and_an_object_are_problems(self):
+        pair, name, thing = (MDP.model(), MDP.law()), "two_state_chain", MDP
+        values = [pkd_delay.plan(Delayed(given, {1: 1.0}, 1)).value for given in (pair, thing)]
+        assert values[0] == pytest.approx(values[1], abs=1e-12)
+        assert pkd_delay.plan(Delayed(name, {1: 1.0}, 1)).value == pytest.approx(9.1, abs=1e-10)
+
+    def test_a_model_alone_is_refused_at_once(self):
+        with pytest.raises(pkd.ModelError, match="a model without a law"):
+            Delayed(MDP.model(), LAW, 1)
+
+    def test_a_thing_that_is_no_problem_is_refused_at_once(self):
+        with pytest.raises(
+            pkd.ModelError, match=r"expected an object with .model\(\) and .law\(\)"
+        ):
+            Delayed(7, LAW, 1)
+
+    def test_a_problem_whose_model_is_none_is_refused_at_once(self):
+        class Wrong:
+            def model(self):
+                return "table"
+
+            def law(self):
+                return {}
+
+        with pytest.raises(pkd.ModelError, match=r"model\(\) is str; expected a pkd.Partially"):
+            Delayed(Wrong(), LAW, 1)
+
+    def test_every_fault_of_the_delay_is_named_at_once(self):
+        with pytest.raises(pkd.ModelError) as error:
+            Delayed(MDP, {0: 0.5}, -1, delay_law="guess")
+        assert list(error.value.findings) == [
+            "max_delay is -1; expected an integer >= 0",
+            'delay_law is \'guess\'; expected "known" or "unknown"',
+            "inter_arrival sums to 0.5, not 1",
+        ]
+
+    def test_a_table_is_a_delayed_problem_like_any_other(self):
+        table, general = DelayedMDP(MDP, LAW, 2), Delayed(MDP, LAW, 2)
+        assert isinstance(table, Delayed)
+        assert pkd_delay.plan(table).value == pytest.approx(pkd_delay.plan(general).value)
+        assert table.longest == general.longest == 2
+
+    def test_model_and_law_of_the_base_are_asked_for_once(self):
+        asked = []
+
+        class Counted:
+            def model(self):
+                asked.append("model")
+                return MDP.model()
+
+            def law(self):
+                asked.append("law")
+                return MDP.law()
+
+        delayed = Delayed(Counted(), LAW, 2)
+        plan = pkd_delay.plan(delayed)
+        plan.evaluate()
+        plan.simulate(2)
+        pkd_delay.learn(delayed, 2, delay_law="unknown")
+        assert sorted(asked) == ["law", "model"]
+
+
+class TestWhichLaw:
+    """`delay_law` of the problem says what the learner knows, unless `learn` is told otherwise."""
+
+    @pytest.mark.parametrize("kind", ["known", "unknown"])
+    @pytest.mark.parametrize("make", [Delayed, DelayedMDP])
+    def test_learn_takes_it_from_the_problem(self, make, kind):
+        run = pkd_delay.learn(make(MDP, LAW, 2, delay_law=kind), 5)
+        assert any(isinstance(z, Arrival) for z in run.counts) is (kind == "unknown")
+
+    @pytest.mark.parametrize("kind", ["known", "unknown"])
+    def test_a_word_given_to_learn_goes_first(self, kind):
+        other = {"known": "unknown", "unknown": "known"}[kind]
+        run = pkd_delay.learn(Delayed(MDP, LAW, 2, delay_law=other), 5, delay_law=kind)
+        assert any(isinstance(z, Arrival) for z in run.counts) is (kind == "unknown")
+
+    def test_a_plan_from_counts_needs_counts_of_delays_for_an_unknown_law(self):
+        delayed = DelayedMDP(MDP, LAW, 2, delay_law="unknown")
+        with pytest.raises(pkd.ModelError, match='delay_law of the problem is "unknown"'):
+            pkd_delay.optimistic_plan(delayed, np.ones((2, 2, 2)), episodes=10)
+
+    def test_the_unknown_adapter_is_not_built_for_a_known_law(self, monkeypatch):
+        monkeypatch.setattr("pkd_delay.process.UnknownDelay", None)
+        delayed = Delayed(MDP, LAW, 2)
+        assert pkd_delay.learn(delayed, 5).violations == 0
+        assert delayed.law()((0, 0)) == MDP.law()[0, 0]
+
+    def test_the_known_adapter_is_not_built_for_an_unknown_law(self, monkeypatch):
+        monkeypatch.setattr("pkd_delay.process.KnownDelay", None)
+        assert pkd_delay.learn(Delayed(MDP, LAW, 2, delay_law="unknown"), 5).violations == 0
+
+
 def test_the_known_model_passes_every_structural_check():
     delayed = DelayedMDP(MDP, LAW, 2)
     pkd.check_model(delayed.known(), delayed.law())
 
 
 def test_the_unknown_model_passes_every_structural_check():
-    """With a |Z| that counts the arrivals; MVP-Delayed's own logarithms use W' S A, which is less."""
+    """With a |Z| that counts the arrivals.
+
+    MVP-Delayed's own logarithms use W' S A, which is less.
+    """
     delayed = DelayedMDP(MDP, LAW, 2)
     model = pkd_delay.UnknownDelay(MDP.model(), 2, 2)
     pkd.check_model(model, delayed.law())

@@ -18,12 +18,20 @@ from tests.delay.strategies import delayed_mdps
 def test_an_episode_is_counted_as_samples_says(delayed, seed):
     model, law = delayed.unknown(), delayed.law()
     compiled = pkd.compile(model, large=False)
-    simulator, rng, world = HindsightSimulator(compiled, model, law), seeded(seed), compiled.world(law)
+    simulator, rng, world = (
+        HindsightSimulator(compiled, model, law),
+        seeded(seed),
+        compiled.world(law),
+    )
     policy = pkd.plan(compiled, law).arms
     kernel, asked = compiled.tally(), compiled.tally()
     for _ in range(5):
-        _, _, moves = rollout(compiled.program, world, policy, compiled.tally(), rng, simulator.path)
-        look_back(compiled.program, simulator.delays, kernel, simulator.path, moves, rng, simulator.deltas)
+        _, _, moves = rollout(
+            compiled.program, world, policy, compiled.tally(), rng, simulator.path
+        )
+        look_back(
+            compiled.program, simulator.delays, kernel, simulator.path, moves, rng, simulator.deltas
+        )
         episode = compiled.recorded(simulator.path[:moves])
         revealed = pkd.Episode(episode.transitions, tuple(int(delta) for delta in simulator.deltas))
         compiled.count(asked, model.samples(revealed))
@@ -32,17 +40,33 @@ def test_an_episode_is_counted_as_samples_says(delayed, seed):
 
 
 def test_the_deltas_that_are_drawn_follow_their_law():
-    """500 episodes of 8 actions: the frequencies of Delta are within 4 standard errors of the law, whatever the path has censored."""
+    """500 episodes of 8 actions: the frequencies of Delta are within 4 standard errors of the law,
+    whatever the path has censored.
+    """
     rng = np.random.default_rng(3)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(2), (2, 2)), rng.random((2, 2)), 8)
     law = {-1: 0.2, 0: 0.3, 1: 0.4, 2: 0.1}
     delayed = DelayedMDP(mdp, law, 2)
     compiled = pkd.compile(delayed.unknown(), large=False)
-    simulator, state, world = HindsightSimulator(compiled, delayed.unknown(), delayed.law()), seeded(0), compiled.world(delayed.law())
+    simulator, state, world = (
+        HindsightSimulator(compiled, delayed.unknown(), delayed.law()),
+        seeded(0),
+        compiled.world(delayed.law()),
+    )
     policy, seen = compiled.policy(), np.zeros(4)
     for _ in range(500):
-        _, _, moves = rollout(compiled.program, world, policy, compiled.tally(), state, simulator.path)
-        look_back(compiled.program, simulator.delays, compiled.tally(), simulator.path, moves, state, simulator.deltas)
+        _, _, moves = rollout(
+            compiled.program, world, policy, compiled.tally(), state, simulator.path
+        )
+        look_back(
+            compiled.program,
+            simulator.delays,
+            compiled.tally(),
+            simulator.path,
+            moves,
+            state,
+            simulator.deltas,
+        )
         seen += np.bincount(simulator.deltas + 1, minlength=4)
     p = np.array(list(law.values()))
     assert np.all(np.abs(seen / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000))
@@ -52,6 +76,9 @@ def test_a_run_with_an_unknown_delay_law_is_the_same_twice():
     rng = np.random.default_rng(5)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 2)), rng.random((3, 2)), 5)
     delayed = DelayedMDP(mdp, {0: 0.5, 1: 0.5}, 2)
-    first, second = (learn(delayed, 200, delay_law="unknown", optimism=pkd.MVP.practical(), seed=4) for _ in range(2))
+    first, second = (
+        learn(delayed, 200, delay_law="unknown", optimism=pkd.MVP.practical(), seed=4)
+        for _ in range(2)
+    )
     assert np.array_equal(first.returns, second.returns)
     assert first.counts == second.counts

@@ -59,15 +59,27 @@ def test_draws_follow_the_law_on_a_window():
 @pytest.mark.parametrize(
     ("law", "message"),
     [
-        ({-2: 0.5, 0: 0.5}, "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1"),
+        (
+            {-2: 0.5, 0: 0.5},
+            "inter_arrival has Delta = -2; a delay shrinks by at most 1 per state, so Delta >= -1",
+        ),
         ({0: 0.5, 1: 0.4}, "inter_arrival sums to 0.9, not 1"),
         ({0: math.nan}, "inter_arrival has probability nan; expected a number in [0, 1]"),
-        ({0: -0.1, 1: 1.1}, "2 findings\n  - inter_arrival has probability -0.1; expected a number in [0, 1]\n"),
+        (
+            {0: -0.1, 1: 1.1},
+            "2 findings\n  - inter_arrival has probability -0.1; expected a number in [0, 1]\n",
+        ),
         ({0.5: 1.0}, "inter_arrival has Delta = 0.5; expected an integer"),
         ({}, "inter_arrival is empty; give {Delta: probability} with Delta in -1, 0, 1, ..."),
         ([1.0], "inter_arrival has 1 entries; expected Pr(Delta = -1), Pr(Delta = 0), ..."),
         (None, "inter_arrival has no law; give {Delta: probability} with Delta in -1, 0, 1, ..."),
-        ("slow", "inter_arrival is 'slow'; expected {Delta: probability} or the probabilities of Delta = -1, 0, ..., W"),
+        (
+            "slow",
+            (
+                "inter_arrival is 'slow'; expected {Delta: probability} or the probabilities of "
+                "Delta = -1, 0, ..., W"
+            ),
+        ),
         ({0: "often"}, "inter_arrival has probability 'often'; expected a number in [0, 1]"),
     ],
 )

@@ -1,4 +1,6 @@
-"""The generic algorithm on the adapters is MVP-Delayed: the paper's Algorithms 4 and 5, corrected, from any counts."""
+"""The generic algorithm on the adapters is MVP-Delayed: the paper's Algorithms 4 and 5, corrected,
+from any counts.
+"""
 
 import math
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import pkd
 import pkd_delay
 from pkd_delay import DelayedMDP
-from pkd_delay.planning import named_counts
+from pkd_delay.planning import name_counts
 from tests.delay.reference import Exact, Optimistic, mvp_delayed
 from tests.delay.strategies import delayed_mdps
 
@@ -21,19 +23,30 @@ CONSTANTS = {THEORY: {}, PRACTICAL: {"c1": 0.5, "c2": 0.25, "log_factor": 1.0}}
 
 @st.composite
 def counts(draw, delayed):
-    """Counts of transitions and Deltas: none, a few, or many for each (s, a), with zeros in between."""
+    """Counts of transitions and Deltas: none, a few, or many for each (s, a), with zeros in
+    between.
+    """
     S, A, W = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.longest
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     size = draw(st.sampled_from([1, 3, 60, 10**4, 10**7]))
-    return (rng.integers(0, size + 1, shape) * (rng.random(shape) < 0.8) for shape in ((S, A, S), (S, A, W + 2)))
+    return (
+        rng.integers(0, size + 1, shape) * (rng.random(shape) < 0.8)
+        for shape in ((S, A, S), (S, A, W + 2))
+    )
 
 
 def upper_value(delayed, transition_counts, delay_counts, episodes, delta, constants):
     """What Algorithms 4 and 5 compute for the start."""
     mdp, W = delayed.mdp, delayed.longest
-    law = {"delay_law": delayed.inter_arrival} if delay_counts is None else {"delay_counts": delay_counts}
+    law = (
+        {"delay_law": delayed.inter_arrival}
+        if delay_counts is None
+        else {"delay_counts": delay_counts}
+    )
     B = min(delayed.branching or mdp.n_states, mdp.n_states)
-    values = Optimistic(transition_counts, mdp.rewards, mdp.horizon, episodes, delta, B, W=W, **law, **constants)
+    values = Optimistic(
+        transition_counts, mdp.rewards, mdp.horizon, episodes, delta, B, W=W, **law, **constants
+    )
     V = mvp_delayed(values, mdp.n_states, mdp.n_actions, mdp.horizon, W, delayed.max_delay)
     return sum(p * V[s, (), 0, 1] for s, p in enumerate(mdp.start_distribution)), V
 
@@ -46,7 +59,9 @@ def test_a_plan_from_counts_is_that_of_the_paper(rule, delay_law, data):
     delayed = data.draw(delayed_mdps(unit_rewards=True))
     transition_counts, delay_counts = data.draw(counts(delayed))
     delay_counts = None if delay_law == "known" else delay_counts
-    plan = pkd_delay.optimistic_plan(delayed, transition_counts, delay_counts, episodes=500, delta=0.1, optimism=rule)
+    plan = pkd_delay.optimistic_plan(
+        delayed, transition_counts, delay_counts, episodes=500, delta=0.1, optimism=rule
+    )
     expected, _ = upper_value(delayed, transition_counts, delay_counts, 500, 0.1, CONSTANTS[rule])
     assert plan.value == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
@@ -65,11 +80,16 @@ def test_a_larger_plan_from_counts_is_that_of_the_paper_in_every_state(delay_law
     assert value < 0.99 * H
     assert plan.value == pytest.approx(value, rel=1e-10)
     rules = list(plan.rules())
-    # n = c + D_{t-1} with t = h - n: while s_1 is the last shown state (t = 1) no more than W steps can pass.
-    reachable = {(h, n) for h in range(1, H + 1) for n in range(min(D, h - 1) + 1) if n <= W or h - n >= 2}
+    # n = c + D_{t-1} with t = h - n: while s_1 is the last shown state (t = 1) no more than W steps
+    # can pass.
+    reachable = {
+        (h, n) for h in range(1, H + 1) for n in range(min(D, h - 1) + 1) if n <= W or h - n >= 2
+    }
     assert {(rule.step, len(rule.queue)) for rule in rules} == reachable
     for rule in rules:
-        assert rule.value == pytest.approx(V[rule.state, rule.queue, rule.waited, rule.step], rel=1e-10)
+        assert rule.value == pytest.approx(
+            V[rule.state, rule.queue, rule.waited, rule.step], rel=1e-10
+        )
 
 
 @pytest.mark.parametrize("branching", [2, 3])
@@ -79,7 +99,9 @@ def test_a_known_bound_on_successors_shortens_the_logarithm(branching):
     for s in range(4):
         for a in range(2):
             P[s, a, rng.choice(4, 2, replace=False)] = 0.5
-    delayed = DelayedMDP(pkd.TabularMDP(P, rng.random((4, 2)), 5), {-1: 0.3, 0: 0.3, 2: 0.4}, 3, branching)
+    delayed = DelayedMDP(
+        pkd.TabularMDP(P, rng.random((4, 2)), 5), {-1: 0.3, 0: 0.3, 2: 0.4}, 3, branching
+    )
     transition_counts = P * 10**6
     plan = pkd_delay.optimistic_plan(delayed, transition_counts, episodes=10)
     expected, _ = upper_value(delayed, transition_counts, None, 10, 0.05, {})
@@ -96,7 +118,10 @@ def test_without_delay_it_is_plain_mvp_with_ell_of_queue_length_one(W, seed):
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(S), (S, A)), rng.random((S, A)), H)
     n = rng.integers(0, 20000, (S, A, S))
     W1 = max(W, 1)
-    ell = min(math.log(A) + math.log(64 * H * (H + 1) * 4 * W1 * S * A * K / delta), S * math.log(32 * H * S * W1 * S * A * K / delta))
+    ell = min(
+        math.log(A) + math.log(64 * H * (H + 1) * 4 * W1 * S * A * K / delta),
+        S * math.log(32 * H * S * W1 * S * A * K / delta),
+    )
     V = np.zeros(S)
     for _ in range(H):
         total = n.sum(axis=2)
@@ -114,43 +139,65 @@ def test_without_delay_it_is_plain_mvp_with_ell_of_queue_length_one(W, seed):
 
 @pytest.mark.parametrize("delay_law", ["known", "unknown"])
 def test_without_data_every_value_is_the_horizon(delay_law):
-    delayed = DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
+    delayed = DelayedMDP(
+        pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 4), {-1: 0.2, 0: 0.4, 1: 0.4}, 2
+    )
     delay_counts = np.zeros((2, 2, 3)) if delay_law == "unknown" else None
     plan = pkd_delay.optimistic_plan(delayed, np.zeros((2, 2, 2)), delay_counts, episodes=10)
     assert {rule.value for rule in plan.rules()} == {4.0}
 
 
 def test_the_log_factor_is_the_papers_with_the_corrected_union_bound():
-    """facts: with 64H in place of 64H(H+1), S=5, A=2, H=10, W=2, B=5, delta=.05, K=1e4: ell(3,5) = 26.515303, ell(4,5) = 27.654738."""
-    model = DelayedMDP(pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.full((5, 2), 0.5), 10), {0: 0.5, 2: 0.5}, 3).known()
+    """facts: with 64H in place of 64H(H+1), S=5, A=2, H=10, W=2, B=5, delta=.05, K=1e4: ell(3,5) =
+    26.515303, ell(4,5) = 27.654738.
+    """
+    model = DelayedMDP(
+        pkd.TabularMDP(np.full((5, 2, 5), 0.2), np.full((5, 2), 0.5), 10), {0: 0.5, 2: 0.5}, 3
+    ).known()
 
-    def ell1(queue):  # the core's ell1 = log(32 H^2 |Z| K / (delta w)), for a tran that leaves this queue
+    def ell1(
+        queue,
+    ):  # the core's ell1 = log(32 H^2 |Z| K / (delta w)), for a tran that leaves this queue
         share = model.share((0, 0), model.place(0, None, queue, -1)[1])
         return math.log(32 * 10**2 * model.n_features * 1e4 / (0.05 * share))
 
     assert ell1((0, 1)) == pytest.approx(26.515303 + math.log(11), abs=1e-6)
     assert ell1((0, 1, 1)) == pytest.approx(27.654738 + math.log(11), abs=1e-6)
-    assert 5 * math.log(32 * 10 * 5 * model.n_features * 1e4 / 0.05) == pytest.approx(5 * 22.579564, abs=1e-5)
+    assert 5 * math.log(32 * 10 * 5 * model.n_features * 1e4 / 0.05) == pytest.approx(
+        5 * 22.579564, abs=1e-5
+    )
 
 
-@pytest.mark.parametrize("rule", [pkd.MVP(), pkd.MVP(monotone=True), pkd.Hoeffding()], ids=["mvp", "mvp-max", "hoeffding"])
+@pytest.mark.parametrize(
+    "rule",
+    [pkd.MVP(), pkd.MVP(monotone=True), pkd.Hoeffding()],
+    ids=["mvp", "mvp-max", "hoeffding"],
+)
 @settings(max_examples=40, deadline=None)
 @given(delayed=delayed_mdps())
 def test_counts_without_noise_keep_optimism(rule, delayed):
-    """Counts that are exact multiples of the truth: the plan must not fall below the optimum, negative rewards included."""
+    """Counts that are exact multiples of the truth: the plan must not fall below the optimum,
+    negative rewards included.
+    """
     mdp = delayed.mdp
     truth = Exact(mdp.transitions, mdp.rewards, delayed.inter_arrival)
-    V = mvp_delayed(truth, mdp.n_states, mdp.n_actions, mdp.horizon, delayed.longest, delayed.max_delay)
+    V = mvp_delayed(
+        truth, mdp.n_states, mdp.n_actions, mdp.horizon, delayed.longest, delayed.max_delay
+    )
     optimum = sum(p * V[s, (), 0, 1] for s, p in enumerate(mdp.start_distribution))
     for delay_counts in (None, delayed.inter_arrival * 1000):
-        plan = pkd_delay.optimistic_plan(delayed, mdp.transitions * 1000, delay_counts, episodes=1, optimism=rule)
+        plan = pkd_delay.optimistic_plan(
+            delayed, mdp.transitions * 1000, delay_counts, episodes=1, optimism=rule
+        )
         assert plan.value >= optimum - 1e-9
 
 
 def test_counts_of_what_cannot_be_met_are_left_out():
-    """H = 1: no state but the first is ever acted in, and the end of the episode forces every arrival."""
+    """H = 1: no state but the first is ever acted in, and the end of the episode forces every
+    arrival.
+    """
     delayed = DelayedMDP(pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 1), {0: 0.5, 1: 0.5}, 1)
-    named = named_counts(delayed, np.ones((2, 2, 2)), np.ones((2, 2, 3)))
+    named = name_counts(delayed, np.ones((2, 2, 2)), np.ones((2, 2, 3)))
     assert {z.feature for z in named} == {(0, 0), (0, 1)}
 
 
@@ -159,7 +206,11 @@ def test_counts_of_what_cannot_be_met_are_left_out():
     [
         (np.ones((2, 2)), None, "transition_counts has shape (2, 2); expected (2, 2, 2)"),
         (np.full((2, 2, 2), -1.0), None, "5 findings"),
-        (np.ones((2, 2, 2)), np.ones((2, 2, 2)), "delay_counts has shape (2, 2, 2); expected (2, 2, 3)"),
+        (
+            np.ones((2, 2, 2)),
+            np.ones((2, 2, 2)),
+            "delay_counts has shape (2, 2, 2); expected (2, 2, 3)",
+        ),
         ({}, None, "transition_counts is a mapping; expected an array of shape (2, 2, 2)"),
     ],
 )

@@ -1,4 +1,6 @@
-"""The hard instances: closed forms against planners, the tree, the prior over instances, and the lower bound with its conditions."""
+"""The hard instances: closed forms against planners, the tree, the prior over instances, and the
+lower bound with its conditions.
+"""
 
 from itertools import product
 from math import ceil, log
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd_delay
-from pkd_delay.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
+from pkd_delay.theory.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
 
 CODES = {(0.5,): 0.75, (0.5, -0.25): 0.6875, (1.0, -1.0, 0.2): 13 / 15}
 
@@ -21,7 +23,9 @@ def random_instance(seed, levels, actions, size, horizon, delay):
 
 
 def played(instance, actions):
-    """The expected return of a blind sequence of actions, by pushing the state distribution forward."""
+    """The expected return of a blind sequence of actions, by pushing the state distribution
+    forward.
+    """
     mdp = instance.mdp()
     where, total = mdp.start_distribution, 0.0
     for a in actions:
@@ -45,7 +49,9 @@ def test_the_one_shot_optimum_is_the_best_blind_sequence(theta):
 @pytest.mark.parametrize("theta", CODES)
 def test_the_one_shot_optimum_equals_the_delayed_plan(theta):
     instance = code_mdp(theta)
-    assert pkd_delay.plan(instance.delayed()).value == pytest.approx(instance.optimal_value, abs=1e-12)
+    assert pkd_delay.plan(instance.delayed()).value == pytest.approx(
+        instance.optimal_value, abs=1e-12
+    )
 
 
 def test_the_weighted_optimum_is_the_worked_number():
@@ -63,12 +69,20 @@ def test_the_code_word_reaches_the_value_of_its_pair():
 
 @pytest.mark.parametrize(
     ("levels", "actions", "size", "horizon", "delay"),
-    [((1,), 3, 2, 6, 2), ((1, 2), 2, 2, 7, 3), ((1, 2, 3), 2, 1, 8, 1), ((1, 3), 3, 2, 6, 2), ((1, 2, 4), 2, 3, 10, 3)],
+    [
+        ((1,), 3, 2, 6, 2),
+        ((1, 2), 2, 2, 7, 3),
+        ((1, 2, 3), 2, 1, 8, 1),
+        ((1, 3), 3, 2, 6, 2),
+        ((1, 2, 4), 2, 3, 10, 3),
+    ],
 )
 def test_the_optimum_in_closed_form_equals_the_delayed_plan(levels, actions, size, horizon, delay):
     for seed in range(5):
         instance = random_instance(seed, levels, actions, size, horizon, delay)
-        assert pkd_delay.plan(instance.delayed()).value == pytest.approx(instance.optimal_value, abs=1e-12)
+        assert pkd_delay.plan(instance.delayed()).value == pytest.approx(
+            instance.optimal_value, abs=1e-12
+        )
 
 
 def test_a_shorter_delay_would_show_the_code():
@@ -84,7 +98,8 @@ def test_the_support_of_a_pair_is_twice_the_code_size():
 
 
 @pytest.mark.parametrize(
-    ("states", "actions", "levels"), [(16, 2, (1, 2)), (20, 2, (1, 2, 4)), (20, 4, (1, 4)), (52, 3, (1, 3, 8)), (8, 2, (1,))]
+    ("states", "actions", "levels"),
+    [(16, 2, (1, 2)), (20, 2, (1, 2, 4)), (20, 4, (1, 4)), (52, 3, (1, 3, 8)), (8, 2, (1,))],
 )
 def test_the_tree_has_the_worked_levels(states, actions, levels):
     assert tree_levels(states, actions) == levels
@@ -98,13 +113,17 @@ def test_the_tree_keeps_the_sizes_that_the_proof_promises(states, actions):
     assert levels[-1].bit_count() == 1
     assert sum(levels) <= states / 2
     assert len(levels) <= 1 + max(ceil(round(log(states / 4, actions), 12)), 0)
-    assert 4 * len(levels) <= 8 + 4 * log(states, actions)  # so the theorem's condition on H leaves three quarters of H after the tree
+    assert 4 * len(levels) <= 8 + 4 * log(
+        states, actions
+    )  # so the theorem's condition on H leaves three quarters of H after the tree
 
 
 def test_every_leaf_is_reached_after_one_action_per_level():
     instance = random_instance(2, (1, 3, 8), 3, 1, horizon=6, delay=1)
     moves = instance.mdp().transitions
-    reached = {int(moves[int(moves[0, a].argmax()), b].argmax()) for a in range(3) for b in range(3)}
+    reached = {
+        int(moves[int(moves[0, a].argmax()), b].argmax()) for a in range(3) for b in range(3)
+    }
     assert reached == set(range(4, 12))
 
 
@@ -129,30 +148,54 @@ def test_levels_that_are_no_tree_are_refused():
 
 
 def test_codes_of_the_wrong_shape_are_refused():
-    with pytest.raises(pkd.ModelError, match=r"codes have shape \(2, 2\); expected .* = \(2, 2 or more, 1 or more\)"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"codes have shape \(2, 2\); expected .* = \(2, 2 or more, 1 or more\)",
+    ):
         HardInstance((1, 2), np.zeros((2, 2)), horizon=9, delay=1)
 
 
-PRIOR = InstancePrior(states=40, actions=2, horizon=40, max_delay=8, branching=16, scale=0.4, degree=4)
+PRIOR = InstancePrior(
+    states=40, actions=2, horizon=40, max_delay=8, branching=16, scale=0.4, degree=4
+)
 
 
 def test_draws_of_the_prior_stay_below_its_threshold():
     floor = HardInstance(tree_levels(40, 2), np.zeros((8, 2, 8)), 40, 8).optimal_value
-    values = np.array([PRIOR.draw(seed).values() for seed in range(20)]) - floor
+    values = np.array([PRIOR.draw(seed, special=None).values() for seed in range(20)]) - floor
     assert (values < PRIOR.threshold).all()
     assert values.max() > 0
 
 
+def test_a_draw_has_a_special_pair_at_random_unless_told_otherwise():
+    """Every default draw is the draw of exactly one named pair, and seeds name different ones."""
+    pairs = [(leaf, action) for leaf in range(8) for action in range(2)]
+    named = []
+    for seed in range(12):
+        codes = PRIOR.draw(seed).codes
+        (pair,) = [p for p in pairs if np.array_equal(codes, PRIOR.draw(seed, special=p).codes)]
+        assert not np.array_equal(codes, PRIOR.draw(seed, special=None).codes)
+        named.append(pair)
+    assert len(set(named)) > 4
+
+
 def test_the_special_pair_has_the_mean_of_the_second_prior():
-    draws = np.array([np.abs(PRIOR.draw(seed, special=(3, 1)).codes[3, 1]).mean() for seed in range(150)]) / 0.4
+    draws = (
+        np.array(
+            [np.abs(PRIOR.draw(seed, special=(3, 1)).codes[3, 1]).mean() for seed in range(150)]
+        )
+        / 0.4
+    )
     assert draws.mean() == pytest.approx(0.353479180090, abs=4 * draws.std() / np.sqrt(150))
 
 
 def test_the_gap_is_half_of_what_separates_the_mean_values():
-    # E V~ = eps mu (2 H~ - 1 - D~)/4 with H~ = 40 - 4 levels, D~ = 8 and the worked mu_1, mu_2 of degree 4.
+    # E V~ = eps mu (2 H~ - 1 - D~)/4 with H~ = 40 - 4 levels, D~ = 8, the mu of degree 4.
     worth = 0.4 * (2 * 36 - 1 - 8) / 4
     assert PRIOR.gap == pytest.approx(worth * (0.353479180090 - 0.218237381534) / 2, rel=1e-9)
-    assert PRIOR.threshold == pytest.approx(worth * (0.75 * 0.218237381534 + 0.25 * 0.353479180090), rel=1e-9)
+    assert PRIOR.threshold == pytest.approx(
+        worth * (0.75 * 0.218237381534 + 0.25 * 0.353479180090), rel=1e-9
+    )
 
 
 def test_the_gap_of_the_theorem_is_a_lower_estimate_of_the_gap_of_its_prior():
@@ -172,13 +215,17 @@ def test_the_prior_of_the_theorem_has_its_scale_and_an_even_degree():
 
 @pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
 def test_the_lower_bound_is_the_worked_number(printed, expected):
-    assert lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed).value == pytest.approx(expected, abs=5e-7)
+    assert lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed).value == pytest.approx(
+        expected, abs=5e-7
+    )
 
 
 def test_the_corrected_constant_follows_from_the_steps_of_the_proof():
     found = lower_bound(100, 2, 100, 10, 40, 1e6)
     pulls = 1e6 / (100 / 8 * 2 * found.samples)  # Markov: Pr(N >= n) <= K/(L A n), with L >= S/8
-    confusion = 1 / 4 - pulls  # what Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not
+    confusion = (
+        1 / 4 - pulls
+    )  # what Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not
     assert found.value == pytest.approx(found.gap * 1e6 / 2 * confusion)
 
 

@@ -1,4 +1,6 @@
-"""The l1-norm estimation problem: estimators against exact enumeration, divergences against sums over all sample sequences."""
+"""The l1-norm estimation problem: estimators against exact enumeration, divergences against sums
+over all sample sequences.
+"""
 
 from itertools import product
 from math import comb, exp, log, prod
@@ -8,7 +10,7 @@ import pytest
 
 import pkd
 from pkd_delay import l1
-from pkd_delay.remez import best_approximation, moment_matching_priors
+from pkd_delay.theory.remez import best_approximation, moment_matching_priors
 
 
 def count_tables(n, d):
@@ -26,7 +28,9 @@ def expected(estimator, theta, n):
     """The exact mean of an estimator over all outcomes of n samples."""
     d = len(theta)
     chance = np.array([[(1 - t) / (2 * d), (1 + t) / (2 * d)] for t in theta])
-    return sum(ways * np.prod(chance**counts) * estimator(counts) for counts, ways in count_tables(n, d))
+    return sum(
+        ways * np.prod(chance**counts) * estimator(counts) for counts, ways in count_tables(n, d)
+    )
 
 
 def sequence_laws(degree, n, d, scale):
@@ -37,7 +41,8 @@ def sequence_laws(degree, n, d, scale):
         law = {}
         for samples in product(product(range(d), (0, 1)), repeat=n):
             law[samples] = sum(
-                prod(p for _, p in theta) * prod((1 + (2 * toss - 1) * theta[i][0]) / (2 * d) for i, toss in samples)
+                prod(p for _, p in theta)
+                * prod((1 + (2 * toss - 1) * theta[i][0]) / (2 * d) for i, toss in samples)
                 for theta in product(points, repeat=d)
             )
         laws.append(law)
@@ -58,7 +63,10 @@ def test_the_same_seed_gives_the_same_samples():
 
 
 def test_theta_outside_the_cube_is_refused():
-    with pytest.raises(pkd.ModelError, match=r"theta is \[0.5, 1.5\]; expected one or more numbers, each in \[-1, 1\]"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"theta is \[0.5, 1.5\]; expected one or more numbers, each in \[-1, 1\]",
+    ):
         l1.sample([0.5, 1.5], 10)
 
 
@@ -71,7 +79,9 @@ def test_the_plug_in_estimate_is_biased_upwards_at_zero():
     assert expected(l1.plug_in, [0.0, 0.0], 2) == pytest.approx(0.625)
 
 
-@pytest.mark.parametrize(("theta", "bound"), [((0.3, -0.2), 1.0), ((0.3, -0.2), 0.4), ((0.0, 0.4), 0.4)])
+@pytest.mark.parametrize(
+    ("theta", "bound"), [((0.3, -0.2), 1.0), ((0.3, -0.2), 0.4), ((0.0, 0.4), 0.4)]
+)
 def test_the_polynomial_estimate_has_the_polynomial_as_its_mean(theta, bound):
     best = best_approximation(2)
     mean = expected(lambda counts: l1.polynomial_estimate(counts, 2, bound), theta, 4)
@@ -93,19 +103,29 @@ def test_a_polynomial_estimate_needs_as_many_samples_as_its_degree():
 @pytest.mark.parametrize(("zeros", "ones"), [(0, 0), (2, 1), (3, 4)])
 def test_the_expansion_is_the_polynomial_it_expands(zeros, ones):
     x = 0.37
-    assert sum(c * x**power for power, c in enumerate(l1.expansion(zeros, ones))) == pytest.approx((1 - x) ** zeros * (1 + x) ** ones)
+    assert sum(c * x**power for power, c in enumerate(l1.expansion(zeros, ones))) == pytest.approx(
+        (1 - x) ** zeros * (1 + x) ** ones
+    )
 
 
 @pytest.mark.parametrize("n", [1, 3, 6, 11])
 def test_the_expansions_are_orthogonal(n):
     rows = [l1.expansion(zeros, n - zeros) for zeros in range(n + 1)]
-    gram = [[sum(comb(n, z) * rows[z][a] * rows[z][b] for z in range(n + 1)) for a in range(n + 1)] for b in range(n + 1)]
+    gram = [
+        [sum(comb(n, z) * rows[z][a] * rows[z][b] for z in range(n + 1)) for a in range(n + 1)]
+        for b in range(n + 1)
+    ]
     assert gram == [[2**n * comb(n, a) * (a == b) for a in range(n + 1)] for b in range(n + 1)]
 
 
 def test_the_diagonal_for_three_tosses_is_the_worked_one():
     rows = [l1.expansion(zeros, 3 - zeros) for zeros in range(4)]
-    assert [sum(comb(3, z) * rows[z][power] ** 2 for z in range(4)) for power in range(4)] == [8, 24, 24, 8]
+    assert [sum(comb(3, z) * rows[z][power] ** 2 for z in range(4)) for power in range(4)] == [
+        8,
+        24,
+        24,
+        8,
+    ]
 
 
 def test_the_divergences_are_the_worked_numbers():
@@ -123,7 +143,9 @@ def test_the_exact_divergence_is_the_sum_over_all_sample_sequences(n, d):
     assert l1.divergence(2, n, d, 0.5).kl == pytest.approx(direct, abs=1e-14)
 
 
-@pytest.mark.parametrize(("degree", "n", "d", "scale"), [(2, 10, 3, 0.5), (4, 25, 4, 0.4), (6, 30, 2, 0.25)])
+@pytest.mark.parametrize(
+    ("degree", "n", "d", "scale"), [(2, 10, 3, 0.5), (4, 25, 4, 0.4), (6, 30, 2, 0.25)]
+)
 def test_each_divergence_is_at_most_the_next(degree, n, d, scale):
     found = l1.divergence(degree, n, d, scale)
     assert 0 < found.kl <= found.kl_from_chi_square <= found.bound
@@ -140,23 +162,31 @@ def test_the_priors_share_no_atom_and_yet_the_mixtures_have_a_finite_divergence(
 
 
 def test_the_divergence_bound_is_proved_for_small_scales_only():
-    with pytest.raises(pkd.ModelError, match=r"scale is 0.7; the bound is proved for 0 < scale <= 1/2"):
+    with pytest.raises(
+        pkd.ModelError, match=r"scale is 0.7; the bound is proved for 0 < scale <= 1/2"
+    ):
         l1.divergence_bound(4, 10, 2, 0.7)
 
 
 @pytest.mark.parametrize("d", [8, 100, 3000, 10**6])
 def test_the_mixtures_stay_close_up_to_the_number_of_samples_of_the_lemma(d):
     scale = 0.3
-    assert l1.divergence_bound(l1.matching_degree(d), d * log(d) / (2 * scale**2), d, scale) <= 1 / 8
+    assert (
+        l1.divergence_bound(l1.matching_degree(d), d * log(d) / (2 * scale**2), d, scale) <= 1 / 8
+    )
 
 
 def test_an_even_number_of_moments_exists_for_every_dimension_from_eight_on():
-    degrees = {d: l1.matching_degree(d) for d in [*range(8, 3000), *(2**power for power in range(12, 60))]}
+    degrees = {
+        d: l1.matching_degree(d) for d in [*range(8, 3000), *(2**power for power in range(12, 60))]
+    }
     assert all(k % 2 == 0 and 4 * log(d) + 2 <= k <= 6 * log(d) for d, k in degrees.items())
 
 
 def test_a_dimension_of_five_has_no_even_number_of_moments():
-    with pytest.raises(pkd.ModelError, match="d is 5: no even k lies between 4 log d \\+ 2 and 6 log d"):
+    with pytest.raises(
+        pkd.ModelError, match="d is 5: no even k lies between 4 log d \\+ 2 and 6 log d"
+    ):
         l1.matching_degree(5)
 
 
@@ -165,7 +195,8 @@ def test_the_corrected_proposition_separates_the_priors_by_twice_eps():
     found = l1.proposition(d, eps)
     nu_1, nu_2 = moment_matching_priors(found.degree, 40)
     gap = float(nu_2.absolute_mean() - nu_1.absolute_mean())
-    # Both norms may miss their mean by scale/(8k), the deviation of the Hoeffding step; what is left must be 2 eps.
+    # Both norms may miss their mean by scale/(8k), the deviation of the Hoeffding step; what is
+    # left must be 2 eps.
     assert found.scale * (gap - 2 / (8 * found.degree)) >= 2 * eps
     assert found.scale <= 0.5
     assert found.kl <= 1 / 8
@@ -175,7 +206,9 @@ def test_the_corrected_proposition_separates_the_priors_by_twice_eps():
 def test_the_printed_proposition_guarantees_only_half_of_that_separation():
     d, eps = 300_000, 2e-4
     found = l1.proposition(d, eps, printed=True)
-    guaranteed = 1 / (2 * found.degree)  # the lemma's lower estimate of mu_2 - mu_1, which the proof uses
+    guaranteed = 1 / (
+        2 * found.degree
+    )  # the lemma's lower estimate of mu_2 - mu_1, which the proof uses
     assert found.scale * (guaranteed - 2 / (8 * found.degree)) == pytest.approx(eps)
 
 
@@ -185,7 +218,9 @@ def test_the_corrected_number_of_samples_is_a_quarter_of_the_printed_one():
 
 
 def test_the_proposition_refuses_an_eps_beyond_its_limit():
-    with pytest.raises(pkd.ModelError, match=r"expected 0 < eps < 1/\(96 log d\) = 0.00226195 at d = 100"):
+    with pytest.raises(
+        pkd.ModelError, match=r"expected 0 < eps < 1/\(96 log d\) = 0.00226195 at d = 100"
+    ):
         l1.proposition(100, 0.01)
 
 
@@ -197,8 +232,13 @@ def theorem_overlap(d):
     return exp(-d / (96 * log(d)) ** 2)
 
 
-@pytest.mark.parametrize(("weighted", "about", "overlap"), [(False, 2.5e5, proposition_overlap), (True, 2.8e6, theorem_overlap)])
-def test_the_absolute_constant_is_where_the_hoeffding_bound_reaches_a_quarter(weighted, about, overlap):
+@pytest.mark.parametrize(
+    ("weighted", "about", "overlap"),
+    [(False, 2.5e5, proposition_overlap), (True, 2.8e6, theorem_overlap)],
+)
+def test_the_absolute_constant_is_where_the_hoeffding_bound_reaches_a_quarter(
+    weighted, about, overlap
+):
     d = l1.smallest_dimension(weighted=weighted)
     assert d == pytest.approx(about, rel=0.02)
     assert overlap(d) <= 1 / 4 < overlap(d - 1)

@@ -1,4 +1,6 @@
-"""The delayed MDP as a POMDP: its belief-tree optimum against closed forms and against the delayed planner, and the text it exports."""
+"""The delayed MDP as a POMDP: its belief-tree optimum against closed forms and against the delayed
+planner, and the text it exports.
+"""
 
 from itertools import product
 
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd_delay
-from pkd_delay.pomdp import Latent, delayed_pomdp, unobservable_pomdp
+from pkd_delay.theory.pomdp import Latent, delayed_pomdp, unobservable_pomdp
 
 GUESS = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=3)
 
@@ -23,9 +25,16 @@ def chain(stay, horizon):
 @st.composite
 def delayed_mdps(draw):
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    states, actions, horizon, longest = (draw(st.integers(low, high)) for low, high in [(1, 3), (1, 3), (1, 4), (0, 2)])
+    states, actions, horizon, longest = (
+        draw(st.integers(low, high)) for low, high in [(1, 3), (1, 3), (1, 4), (0, 2)]
+    )
     start = rng.dirichlet(np.ones(states))
-    mdp = pkd.TabularMDP(rng.dirichlet(np.full(states, 0.5), (states, actions)), rng.uniform(-1, 1, (states, actions)), horizon, start)
+    mdp = pkd.TabularMDP(
+        rng.dirichlet(np.full(states, 0.5), (states, actions)),
+        rng.uniform(-1, 1, (states, actions)),
+        horizon,
+        start,
+    )
     waits = rng.dirichlet(np.full(longest + 2, 0.7), (states, actions))
     return pkd_delay.DelayedMDP(mdp, waits, draw(st.integers(0, 4)))
 
@@ -35,7 +44,9 @@ def test_an_arrival_clipped_at_zero_keeps_the_worked_value():
     assert delayed_pomdp(delayed).optimal_value() == pytest.approx(2.5, abs=1e-12)
 
 
-@pytest.mark.parametrize(("delay", "expected"), [(0, 10), (1, 9.1), (2, 8.46), (3, 8.012), (4, 7.7048)])
+@pytest.mark.parametrize(
+    ("delay", "expected"), [(0, 10), (1, 9.1), (2, 8.46), (3, 8.012), (4, 7.7048)]
+)
 def test_the_two_state_chain_has_its_closed_form(delay, expected):
     delayed = pkd_delay.DelayedMDP.constant(chain(0.9, 10), delay)
     assert delayed_pomdp(delayed).optimal_value() == pytest.approx(expected, abs=1e-12)
@@ -44,12 +55,19 @@ def test_the_two_state_chain_has_its_closed_form(delay, expected):
 @given(delayed_mdps())
 @settings(deadline=None, max_examples=60)
 def test_the_belief_tree_agrees_with_the_delayed_planner(delayed):
-    assert pkd_delay.plan(delayed).value == pytest.approx(delayed_pomdp(delayed).optimal_value(), abs=1e-10)
+    assert pkd_delay.plan(delayed).value == pytest.approx(
+        delayed_pomdp(delayed).optimal_value(), abs=1e-10
+    )
 
 
 def test_the_unobservable_optimum_is_the_best_sequence_of_actions():
     rng = np.random.default_rng(4)
-    mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 3)), rng.uniform(size=(3, 3)), 4, start=rng.dirichlet(np.ones(3)))
+    mdp = pkd.TabularMDP(
+        rng.dirichlet(np.ones(3), (3, 3)),
+        rng.uniform(size=(3, 3)),
+        4,
+        start=rng.dirichlet(np.ones(3)),
+    )
     totals = []
     for actions in product(range(3), repeat=4):
         where, total = mdp.start_distribution, 0.0
@@ -65,7 +83,9 @@ def test_a_delay_up_to_the_last_step_is_the_unobservable_problem(delay):
     rng = np.random.default_rng(7)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 3)), rng.uniform(size=(3, 3)), 4)
     blind = unobservable_pomdp(mdp).optimal_value()
-    assert pkd_delay.plan(pkd_delay.DelayedMDP.constant(mdp, delay)).value == pytest.approx(blind, abs=1e-12)
+    assert pkd_delay.plan(pkd_delay.DelayedMDP.constant(mdp, delay)).value == pytest.approx(
+        blind, abs=1e-12
+    )
 
 
 def test_a_latent_state_ends_in_the_current_state():
@@ -80,7 +100,9 @@ def test_without_delay_nothing_is_ever_hidden():
 def test_two_states_can_be_shown_in_one_step():
     # Delta = 2, then -1: s_2 is hidden for two steps, s_3 for one, and both are shown at step 4.
     line = pkd.TabularMDP(np.eye(4)[[[1], [2], [3], [3]]], np.zeros((4, 1)), horizon=4)
-    delayed = pkd_delay.DelayedMDP(line, {(0, 0): {2: 1.0}, (1, 0): {-1: 1.0}, (2, 0): {0: 1.0}, (3, 0): {0: 1.0}}, 2)
+    delayed = pkd_delay.DelayedMDP(
+        line, {(0, 0): {2: 1.0}, (1, 0): {-1: 1.0}, (2, 0): {0: 1.0}, (3, 0): {0: 1.0}}, 2
+    )
     pomdp = delayed_pomdp(delayed)
     (second,) = pomdp.transitions[Latent(0), 0]
     (third,) = pomdp.transitions[second, 0]
@@ -96,7 +118,9 @@ def test_every_latent_state_has_a_full_law_for_every_action():
 
 
 def read_text(text):
-    """A small reader of the .pomdp format, enough for what is exported: preamble, T, O and R entries."""
+    """A small reader of the .pomdp format, enough for what is exported: preamble, T, O and R
+    entries.
+    """
     preamble, entries = {}, {"T": {}, "O": {}, "R": {}}
     for line in text.splitlines():
         key, _, rest = line.partition(":")
@@ -113,15 +137,21 @@ def value_of_text(text, horizon):
     """The optimum of an exported file, by belief recursion on arrays made from the text alone."""
     preamble, entries = read_text(text)
     states, actions, looks = (preamble[key] for key in ("states", "actions", "observations"))
-    T = np.array([[[entries["T"].get((a, s, t), 0.0) for t in states] for s in states] for a in actions])
-    O = np.array([[entries["O"].get(("*", s, o), 0.0) for s in states] for o in looks])  # noqa: E741
+    T = np.array(
+        [[[entries["T"].get((a, s, t), 0.0) for t in states] for s in states] for a in actions]
+    )
+    sights = entries["O"]
+    O = np.array([[sights.get(("*", s, o), 0.0) for s in states] for o in looks])  # noqa: E741
     R = np.array([[entries["R"][a, s, "*", "*"] for s in states] for a in actions])
 
     def value(belief, left):
         if left == 0:
             return 0.0
         ahead = [[belief @ T[a] * seen for seen in O] for a in range(len(actions))]
-        return max(R[a] @ belief + sum(value(b, left - 1) for b in ahead[a] if b.sum() > 0) for a in range(len(actions)))
+        return max(
+            R[a] @ belief + sum(value(b, left - 1) for b in ahead[a] if b.sum() > 0)
+            for a in range(len(actions))
+        )
 
     return value(np.array([float(p) for p in preamble["start"]]), horizon)
 
@@ -132,7 +162,9 @@ def test_the_exported_text_has_the_same_optimum():
 
 
 def test_the_exported_names_are_what_the_format_allows():
-    preamble, _ = read_text(delayed_pomdp(pkd_delay.DelayedMDP(chain(0.8, 4), {0: 0.5, 2: 0.5}, 3)).to_text())
+    preamble, _ = read_text(
+        delayed_pomdp(pkd_delay.DelayedMDP(chain(0.8, 4), {0: 0.5, 2: 0.5}, 3)).to_text()
+    )
     names = [*preamble["states"], *preamble["actions"], *preamble["observations"]]
     assert len(names) == len(set(names))
     assert all(name[0].isalpha() and name.replace("_", "").isalnum() for name in names)

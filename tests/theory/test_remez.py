@@ -1,4 +1,6 @@
-"""Best approximation of |x| and the two priors: published constants, and the certificate that a polynomial is the best one."""
+"""Best approximation of |x| and the two priors: published constants, and the certificate that a
+polynomial is the best one.
+"""
 
 from decimal import Decimal, localcontext
 
@@ -6,7 +8,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd_delay.remez import BERNSTEIN, best_approximation, moment_matching_priors
+from pkd_delay.theory.remez import BERNSTEIN, best_approximation, moment_matching_priors
 
 WORKED = {
     2: "0.125",
@@ -28,7 +30,10 @@ def test_the_error_is_the_worked_number(degree, expected):
 def test_the_error_alternates_at_the_nodes_so_no_polynomial_does_better(degree):
     best = best_approximation(degree)
     with localcontext(prec=60):
-        signed = [x - sum(c * x ** (2 * j) if j else c for j, c in enumerate(best.coefficients)) for x in best.nodes]
+        signed = [
+            x - sum(c * x ** (2 * j) if j else c for j, c in enumerate(best.coefficients))
+            for x in best.nodes
+        ]
         levels = [error * (-1) ** (j + 1) for j, error in enumerate(signed)]
         spread = max(abs(level - best.error) for level in levels)
     assert len(best.nodes) == degree // 2 + 2
@@ -46,13 +51,15 @@ def test_the_error_is_nowhere_larger_than_claimed(degree):
 def test_the_scaled_errors_rise_to_the_constant_of_bernstein():
     scaled = [degree * float(best_approximation(degree).error) for degree in EVEN]
     assert scaled == sorted(scaled)
-    # k delta_k has an expansion in 1/k^2: Richardson's extrapolation from k = 4, 8, ..., 40 leaves the constant.
+    # k delta_k has an expansion in 1/k^2: Richardson's extrapolation from k = 4, 8, ..., 40 leaves
+    # the constant.
     with localcontext(prec=60):
         table = [(degree, degree * best_approximation(degree).error) for degree in range(4, 44, 4)]
         values, orders = [value for _, value in table], [degree for degree, _ in table]
         for level in range(1, len(values)):
             values = [
-                values[i + 1] + (values[i + 1] - values[i]) / ((Decimal(orders[i + level]) / orders[i]) ** 2 - 1)
+                values[i + 1]
+                + (values[i + 1] - values[i]) / ((Decimal(orders[i + level]) / orders[i]) ** 2 - 1)
                 for i in range(len(values) - 1)
             ]
     assert float(values[0]) == pytest.approx(BERNSTEIN, abs=1e-12)
@@ -65,7 +72,11 @@ def test_the_error_is_at_least_the_quarter_of_one_over_the_degree_that_the_lemma
 
 def test_the_priors_of_degree_two_are_the_worked_ones():
     nu_1, nu_2 = moment_matching_priors(2)
-    assert [(float(x), float(p)) for x, p in nu_1.points()] == [(-1.0, 0.125), (0.0, 0.75), (1.0, 0.125)]
+    assert [(float(x), float(p)) for x, p in nu_1.points()] == [
+        (-1.0, 0.125),
+        (0.0, 0.75),
+        (1.0, 0.125),
+    ]
     assert [(float(x), float(p)) for x, p in nu_2.points()] == [(-0.5, 0.5), (0.5, 0.5)]
 
 
@@ -84,13 +95,17 @@ def test_the_priors_are_probabilities_with_equal_moments_up_to_the_degree(degree
     nu_1, nu_2 = moment_matching_priors(degree)
     assert abs(nu_1.moment(0) - 1) < Decimal("1e-14")
     assert min(nu_1.weights + nu_2.weights) > 0
-    assert max(abs(nu_1.moment(order) - nu_2.moment(order)) for order in range(degree + 1)) < Decimal("1e-14")
+    assert max(
+        abs(nu_1.moment(order) - nu_2.moment(order)) for order in range(degree + 1)
+    ) < Decimal("1e-14")
 
 
 @pytest.mark.parametrize("degree", EVEN)
 def test_the_first_absolute_moments_lie_twice_the_error_apart(degree):
     nu_1, nu_2 = moment_matching_priors(degree)
-    assert abs(nu_2.absolute_mean() - nu_1.absolute_mean() - 2 * best_approximation(degree).error) < Decimal("1e-14")
+    assert abs(
+        nu_2.absolute_mean() - nu_1.absolute_mean() - 2 * best_approximation(degree).error
+    ) < Decimal("1e-14")
 
 
 def test_the_moment_after_the_degree_differs():
@@ -105,5 +120,7 @@ def test_more_digits_change_nothing_in_the_digits_before():
 
 @pytest.mark.parametrize("degree", [0, 3, -2])
 def test_an_odd_or_small_degree_is_refused(degree):
-    with pytest.raises(pkd.ModelError, match=f"degree is {degree}; expected an even number of at least 2"):
+    with pytest.raises(
+        pkd.ModelError, match=f"degree is {degree}; expected an even number of at least 2"
+    ):
         best_approximation(degree)

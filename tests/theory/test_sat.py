@@ -1,4 +1,6 @@
-"""Formulas as blind MDPs: the optimum against a SAT solver, against all assignments, and against all sequences of actions."""
+"""Formulas as blind MDPs: the optimum against a SAT solver, against all assignments, and against
+all sequences of actions.
+"""
 
 from itertools import product
 
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import pkd
 import pkd_delay
 from pkd_delay import sat
-from pkd_delay.pomdp import unobservable_pomdp
+from pkd_delay.theory.pomdp import unobservable_pomdp
 
 CONTRADICTION = sat.Formula([(1, 2), (-1, 2), (1, -2), (-1, -2)])
 
@@ -32,24 +34,33 @@ def planned_actions(delayed):
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_the_contradiction_of_two_variables_is_worth_three_quarters_per_round(rounds):
-    assert pkd_delay.plan(sat.delayed(CONTRADICTION, rounds)).value == pytest.approx(0.75**rounds, abs=1e-12)
+    assert pkd_delay.plan(sat.delayed(CONTRADICTION, rounds)).value == pytest.approx(
+        0.75**rounds, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_one_exactly_when_a_solver_finds_the_formula_satisfiable(seed):
     solvers = pytest.importorskip("pysat.solvers")
     formula = random_formula(seed)
-    with solvers.Solver(name="cadical153", bootstrap_with=[list(clause) for clause in formula.clauses]) as solver:
+    with solvers.Solver(
+        name="cadical153", bootstrap_with=[list(clause) for clause in formula.clauses]
+    ) as solver:
         satisfiable = solver.solve()
     assert (pkd_delay.plan(sat.delayed(formula)).value > 1 - 1e-9) is satisfiable
 
 
 def test_the_random_formulas_are_of_both_kinds():
-    best = [max(random_formula(seed).fraction(a) for a in product((False, True), repeat=3)) for seed in range(12)]
+    best = [
+        max(random_formula(seed).fraction(a) for a in product((False, True), repeat=3))
+        for seed in range(12)
+    ]
     assert {fraction == 1 for fraction in best} == {True, False}
 
 
-clauses = st.lists(st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=3), min_size=1, max_size=5)
+clauses = st.lists(
+    st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=3), min_size=1, max_size=5
+)
 
 
 @given(clauses, st.integers(1, 2))
@@ -57,7 +68,9 @@ clauses = st.lists(st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_siz
 def test_the_optimum_is_the_best_fraction_to_the_power_of_the_rounds(literals, rounds):
     formula = sat.Formula(literals, 3)
     best = max(formula.fraction(assignment) for assignment in product((False, True), repeat=3))
-    assert unobservable_pomdp(sat.blind_mdp(formula, rounds)).optimal_value() == pytest.approx(best**rounds, abs=1e-12)
+    assert unobservable_pomdp(sat.blind_mdp(formula, rounds)).optimal_value() == pytest.approx(
+        best**rounds, abs=1e-12
+    )
 
 
 @given(clauses, st.lists(st.integers(0, 1), min_size=7, max_size=7))

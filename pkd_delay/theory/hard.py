@@ -1,9 +1,10 @@
-"""The hard instances of Theorem 3: a tree whose every (leaf, action) hides a code, behind a constant delay.
+"""The hard instances of Theorem 3: trees whose leaves hide codes, behind a constant delay.
 
-A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b) the action b leads to success, which
-pays 1 in every step from then on, any other to failure. The first (i, b) is drawn from P(theta) and is not shown in time, so the agent
-must commit to a code word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf, action) is
-estimating l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
+A CodeMDP has states (i, b), i = 1..d, b in {0, 1}: i counts down whatever is done, and at (1, b)
+the action b leads to success, which pays 1 in every step from then on, any other to failure. The
+first (i, b) is drawn from P(theta) and is not shown in time, so the agent must commit to a code
+word: the sign of each theta_i. Its optimum is affine in |theta|_1, so finding the best (leaf,
+action) is estimating l1-norms (`pkd_delay.l1`). Optimal values are in closed form.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil, log, sqrt
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -18,9 +20,9 @@ from numpy.typing import NDArray
 
 import pkd
 from pkd import bounds
-from pkd_delay.l1 import matching_degree, smallest_dimension
 from pkd_delay.process import DelayedMDP
-from pkd_delay.remez import Prior, moment_matching_priors
+from pkd_delay.theory.l1 import matching_degree, smallest_dimension
+from pkd_delay.theory.remez import Prior, moment_matching_priors
 
 __all__ = ["HardInstance", "InstancePrior", "LowerBound", "code_mdp", "lower_bound", "tree_levels"]
 
@@ -35,7 +37,7 @@ def _frozen_codes(value: Sequence[Sequence[Sequence[float]]] | Floats) -> Floats
 
 @attrs.frozen(eq=False)
 class HardInstance:
-    """One MDP of the family: the tree, the codes behind its leaves, and a constant delay that is long enough to hide them."""
+    """One MDP of the family: the tree, the codes behind its leaves, the delay that hides them."""
 
     levels: tuple[int, ...]  # nodes of the tree, root first, leaves last
     codes: Floats = attrs.field(converter=_frozen_codes)  # theta of each (leaf, action), (L, A, d)
@@ -58,7 +60,7 @@ class HardInstance:
         return np.minimum(left, 1.0) if self.one_shot else left.astype(float)
 
     def values(self) -> Floats:
-        """The best return through each (leaf, action): sum_i pay_i (1 + |theta_i|) / (2 d), (L, A)."""
+        """The best return through each pair: sum_i pay_i (1 + |theta_i|) / (2 d), (L, A)."""
         values: Floats = (1 + np.abs(self.codes)) @ self.pay() / (2 * self.code_size)
         return values
 
@@ -78,7 +80,10 @@ class HardInstance:
         return tuple(int(theta >= 0) for theta in self.codes[leaf, action])
 
     def mdp(self) -> pkd.TabularMDP:
-        """The MDP without its delay. States: the tree level by level, (1, 0), (1, 1), (2, 0), ..., success, failure."""
+        """The MDP without its delay.
+
+        States: the tree level by level, (1, 0), (1, 1), (2, 0), ..., success, failure.
+        """
         (_, actions, size), nodes = self.codes.shape, sum(self.levels)
         success, failure = nodes + 2 * size, nodes + 2 * size + 1
         transitions = np.zeros((failure + 1, actions, failure + 1))
@@ -87,11 +92,15 @@ class HardInstance:
             for node in range(width):
                 children = range(node * actions, min((node + 1) * actions, below))
                 for a in range(actions):
-                    child = children[a % len(children)]  # a node with fewer children than actions reaches some of them twice
+                    child = children[
+                        a % len(children)
+                    ]  # a node with fewer children than actions reaches some of them twice
                     transitions[first + node, a, first + width + child] = 1.0
             first += width
         entry = np.stack([1 - self.codes, 1 + self.codes], axis=3) / (2 * size)
-        transitions[nodes - self.levels[-1] : nodes, :, nodes:success] = entry.reshape(self.levels[-1], actions, 2 * size)
+        transitions[nodes - self.levels[-1] : nodes, :, nodes:success] = entry.reshape(
+            self.levels[-1], actions, 2 * size
+        )
         for i, b in np.ndindex(size, 2):
             here = nodes + 2 * i + b
             transitions[here, :, here - 2 if i else failure] = 1.0
@@ -101,9 +110,15 @@ class HardInstance:
         transitions[failure, :, failure] = 1.0
         rewards = np.zeros((failure + 1, actions))
         rewards[success] = 1.0
-        names = [f"tree {level}.{node}" for level, width in enumerate(self.levels) for node in range(width)]
+        names = [
+            f"tree {level}.{node}"
+            for level, width in enumerate(self.levels)
+            for node in range(width)
+        ]
         names += [f"({i}, {b})" for i in range(1, size + 1) for b in (0, 1)]
-        return pkd.TabularMDP(transitions, rewards, self.horizon, state_names=[*names, "success", "failure"])
+        return pkd.TabularMDP(
+            transitions, rewards, self.horizon, state_names=[*names, "success", "failure"]
+        )
 
     def delayed(self) -> DelayedMDP:
         """The instance as a delayed MDP with constant delay and support bound B = 2 d."""
@@ -111,46 +126,79 @@ class HardInstance:
 
     def _findings(self) -> list[str]:
         leaves = self.levels[-1] if self.levels else 0
-        if self.codes.ndim != 3 or self.codes.shape[0] != leaves or self.codes.shape[1] < 2 or self.codes.shape[2] < 1:
-            return [f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = ({leaves}, 2 or more, 1 or more)"]
+        if (
+            self.codes.ndim != 3
+            or self.codes.shape[0] != leaves
+            or self.codes.shape[1] < 2
+            or self.codes.shape[2] < 1
+        ):
+            return [
+                (
+                    f"codes have shape {self.codes.shape}; expected (leaves, actions, code size) = "
+                    f"({leaves}, 2 or more, 1 or more)"
+                )
+            ]
         actions, size = self.codes.shape[1:]
         findings = []
         for width, below in pairwise(self.levels):
             if width != ceil(below / actions):
                 findings.append(
-                    f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents with {actions} actions, not {width}"
+                    f"levels {self.levels}: {below} nodes need {ceil(below / actions)} parents "
+                    f"with {actions} actions, not {width}"
                 )
         if self.levels[0] != 1:
-            findings.append(f"levels {self.levels} start with {self.levels[0]} nodes; a tree has one root")
+            findings.append(
+                f"levels {self.levels} start with {self.levels[0]} nodes; a tree has one root"
+            )
         if not (np.abs(self.codes) <= 1).all():
-            findings.append(f"codes reach {np.abs(self.codes).max():g} in size; expected every theta in [-1, 1]")
+            findings.append(
+                f"codes reach {np.abs(self.codes).max():g} in size; expected every theta in [-1, 1]"
+            )
         if self.horizon < (needed := len(self.levels) + size + 1):
-            findings.append(f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one that pays need {needed}")
+            findings.append(
+                f"horizon is {self.horizon}; {len(self.levels)} levels, {size} code steps and one "
+                f"that pays need {needed}"
+            )
         if self.delay < size:
-            findings.append(f"delay is {self.delay}; a delay below the code size {size} would show the code before it is played")
+            findings.append(
+                f"delay is {self.delay}; a delay below the code size {size} would show the code "
+                "before it is played"
+            )
         return findings
 
 
 def code_mdp(theta: Sequence[float], horizon: int | None = None, actions: int = 2) -> HardInstance:
     """A CodeMDP behind one entry state, paid once: its optimum is 1/2 + |theta|_1 / (2 d).
 
-    The entry state is needed because a delayed MDP shows its first state. With a horizon success pays in every step that is left.
+    The entry state is needed because a delayed MDP shows its first state. With a horizon success
+    pays in every step that is left.
 
     >>> code_mdp([0.5, -0.25]).optimal_value
     0.6875
     """
     d = len(theta)
-    return HardInstance((1,), [[theta] * actions], d + 2 if horizon is None else horizon, d, one_shot=horizon is None)
+    return HardInstance(
+        (1,),
+        [[theta] * actions],
+        d + 2 if horizon is None else horizon,
+        d,
+        one_shot=horizon is None,
+    )
 
 
 def tree_levels(states: int, actions: int) -> tuple[int, ...]:
-    """The widths of the tree, root first: L leaves, L the power of two with S/8 <= L < S/4, and one parent for up to A children.
+    """The widths of the tree, root first.
+
+    It has L leaves, L the power of two with S/8 <= L < S/4, and one parent for up to A children.
 
     >>> tree_levels(52, 3)
     (1, 3, 8)
     """
     if states < 8 or actions < 2:
-        raise pkd.ModelError(f"states = {states}, actions = {actions}; the tree needs 8 states and 2 actions at least")
+        raise pkd.ModelError(
+            f"states = {states}, actions = {actions}; "
+            "the tree needs 8 states and 2 actions at least"
+        )
     levels = [1]
     while 8 * levels[0] < states:
         levels[0] *= 2
@@ -163,8 +211,9 @@ def tree_levels(states: int, actions: int) -> tuple[int, ...]:
 class InstancePrior:
     """The prior over hard instances in the proof of Theorem 3.
 
-    Each theta of each (leaf, action) is drawn from scale * nu_1, given that its value stays below `threshold`; one special pair is drawn
-    from scale * nu_2 and is typically better by `gap`. `degree` many moments of nu_1 and nu_2 agree.
+    Each theta of each (leaf, action) is drawn from scale * nu_1, given that its value stays below
+    `threshold`; one special pair is drawn from scale * nu_2 and is typically better by `gap`.
+    `degree` many moments of nu_1 and nu_2 agree.
     """
 
     states: int
@@ -177,9 +226,19 @@ class InstancePrior:
 
     @classmethod
     def of_theorem(
-        cls, states: int, actions: int, horizon: int, max_delay: int, branching: int, episodes: float, degree: int | None = None
+        cls,
+        states: int,
+        actions: int,
+        horizon: int,
+        max_delay: int,
+        branching: int,
+        episodes: float,
+        degree: int | None = None,
     ) -> InstancePrior:
-        """The prior for K episodes: eps = sqrt(D~ S A log D~ / (96 K)), k the even number of `l1.matching_degree` unless given."""
+        """The prior for K episodes: eps = sqrt(D~ S A log D~ / (96 K)).
+
+        degree: k, the even number of `l1.matching_degree` unless given.
+        """
         theorem = lower_bound(states, actions, horizon, max_delay, branching, episodes)
         k = matching_degree(theorem.code_size) if degree is None else degree
         return cls(states, actions, horizon, max_delay, branching, theorem.scale, k)
@@ -191,7 +250,10 @@ class InstancePrior:
 
     @property
     def threshold(self) -> float:
-        """alpha: what a quarter of the way from the mean value under nu_1 to the one under nu_2 is worth (theta part only)."""
+        """alpha: the mean value under nu_1 and a quarter of the way to that under nu_2.
+
+        Only the part of the value that depends on theta.
+        """
         nu_1, nu_2 = self._measures()
         low, high = float(nu_1.absolute_mean()), float(nu_2.absolute_mean())
         return self._worth(low + (high - low) / 4)
@@ -202,11 +264,23 @@ class InstancePrior:
         nu_1, nu_2 = self._measures()
         return self._worth(float(nu_2.absolute_mean() - nu_1.absolute_mean()) / 2)
 
-    def draw(self, seed: int = 0, special: tuple[int, int] | None = None) -> HardInstance:
-        """One instance; `special` names the (leaf, action) drawn from nu_2, None: all are drawn from nu_1."""
+    def draw(
+        self, seed: int = 0, special: tuple[int, int] | Literal["random"] | None = "random"
+    ) -> HardInstance:
+        """One instance, with one special pair that is drawn from nu_2.
+
+        special: its (leaf, action); "random": drawn uniformly, as in the proof; None: there is no
+        special pair, and all are drawn from nu_1.
+        """
         rng = np.random.default_rng(seed)
         levels = tree_levels(self.states, self.actions)
-        weights = (self.horizon - len(levels) - np.arange(1, self.code_size + 1)) / (2 * self.code_size)
+        if special == "random":
+            # A stream of its own: the other pairs do not depend on which one is special.
+            place = np.random.default_rng([seed, 1]).integers((levels[-1], self.actions))
+            special = (int(place[0]), int(place[1]))
+        weights = (self.horizon - len(levels) - np.arange(1, self.code_size + 1)) / (
+            2 * self.code_size
+        )
         nu_1, nu_2 = self._measures()
         codes = np.empty((levels[-1], self.actions, self.code_size))
         for pair in np.ndindex(*codes.shape[:2]):
@@ -219,12 +293,17 @@ class InstancePrior:
         return moment_matching_priors(self.degree, 40)
 
     def _worth(self, size: float) -> float:
-        """The theta part of the value when every |theta_i| is scale * size: the mean of (H~ - i)/2 over i, times that."""
+        """The theta part of the value if every |theta_i| is scale * size.
+
+        That is scale * size times the mean of (H~ - i)/2 over i.
+        """
         remaining = self.horizon - len(tree_levels(self.states, self.actions))
         return self.scale * size * (2 * remaining - 1 - self.code_size) / 4
 
     def _theta(self, prior: Prior, rng: np.random.Generator) -> Floats:
-        points, chances = (np.array(column, dtype=float) for column in zip(*prior.points(), strict=True))
+        points, chances = (
+            np.array(column, dtype=float) for column in zip(*prior.points(), strict=True)
+        )
         return self.scale * rng.choice(points, size=self.code_size, p=chances / chances.sum())
 
 
@@ -237,36 +316,62 @@ class LowerBound:
     scale: float  # eps
     samples: float  # n = 48 K / (S A): how often a pair may be tried without telling nu_1 from nu_2
     gap: float  # eps H / (192 log D~): what a wrong pair loses per episode
-    proved: bool  # D~ reaches the theorem's absolute constant, about 2.8 million; below it `value` is only a formula
+    # D~ reaches the theorem's absolute constant, about 2.8 million; below it `value` is a formula.
+    proved: bool
 
 
 def lower_bound(
-    states: int, actions: int, horizon: int, max_delay: int, branching: int, episodes: float, *, printed: bool = False
+    states: int,
+    actions: int,
+    horizon: int,
+    max_delay: int,
+    branching: int,
+    episodes: float,
+    *,
+    printed: bool = False,
 ) -> LowerBound:
-    """The lower bound with its conditions checked; `printed` has the paper's constant 3072 in place of 4608."""
+    """The lower bound with its conditions checked.
+
+    `printed` has the paper's constant 3072 in place of 4608.
+    """
     size = bounds.code_size(states, horizon, max_delay, branching)
     findings = [
         f"{what} is {found:g}; the theorem needs {needed}"
         for what, found, needed, met in [
             ("states", states, "S >= 8", states >= 8),
             ("actions", actions, "A >= 2", actions >= 2),
-            ("D~ = min(D, H/4, B/2, S/4 - 1)", size, "at least 2 for the formula to make sense", size >= 2),
+            (
+                "D~ = min(D, H/4, B/2, S/4 - 1)",
+                size,
+                "at least 2 for the formula to make sense",
+                size >= 2,
+            ),
         ]
         if not met
     ]
     if not findings:
-        height, pairs, least = 8 + 4 * log(states, actions), states * actions, size * states * actions * log(size) / 24
+        height, pairs, least = (
+            8 + 4 * log(states, actions),
+            states * actions,
+            size * states * actions * log(size) / 24,
+        )
         if horizon < height:
-            findings.append(f"horizon is {horizon}; the theorem needs H >= 8 + 4 log_A S = {height:.4g}")
+            findings.append(
+                f"horizon is {horizon}; the theorem needs H >= 8 + 4 log_A S = {height:.4g}"
+            )
         if episodes < least:
-            findings.append(f"episodes is {episodes:g}; the theorem needs K >= D~ S A log(D~)/24 = {least:.6g}")
+            findings.append(
+                f"episodes is {episodes:g}; the theorem needs K >= D~ S A log(D~)/24 = {least:.6g}"
+            )
         if pairs <= 96:
             findings.append(f"S A is {pairs}; n = 48 K/(S A) stays below K/2 only for S A > 96")
     if findings:
         raise pkd.ModelError(findings)
     scale = sqrt(size * pairs * log(size) / (96 * episodes))
     return LowerBound(
-        value=bounds.lower_bound(states, actions, horizon, max_delay, branching, episodes, printed=printed),
+        value=bounds.lower_bound(
+            states, actions, horizon, max_delay, branching, episodes, printed=printed
+        ),
         code_size=size,
         scale=scale,
         samples=48 * episodes / pairs,

@@ -1,10 +1,14 @@
-"""Why planning under delay is hard: a formula in conjunctive normal form as an MDP that nobody can watch.
+"""Why planning under delay is hard: a Boolean formula as an MDP that nobody can watch.
 
-The paper restates Theorem 6 of Burago, de Rougemont and Slissenko (1996): the optimum of an unobservable MDP is NP-hard to approximate
-even when all transitions are known. The construction here shows it. Nature secretly picks a clause; the agent sets the variables one by
-one; a literal that holds saves the clause. Blind, the agent can only commit to an assignment, so the optimum is the largest fraction of
-clauses that one assignment satisfies: 1 exactly when the formula is satisfiable. R rounds, each with a fresh clause, must all be won:
-the optimum is that fraction to the power R, which opens the gap. Blind means a constant delay of H - 1 or more.
+The formula is in conjunctive normal form.
+
+The paper restates Theorem 6 of Burago, de Rougemont and Slissenko (1996): the optimum of an
+unobservable MDP is NP-hard to approximate even when all transitions are known. The construction
+here shows it. Nature secretly picks a clause; the agent sets the variables one by one; a literal
+that holds saves the clause. Blind, the agent can only commit to an assignment, so the optimum is
+the largest fraction of clauses that one assignment satisfies: 1 exactly when the formula is
+satisfiable. R rounds, each with a fresh clause, must all be won: the optimum is that fraction to
+the power R, which opens the gap. Blind means a constant delay of H - 1 or more.
 """
 
 from __future__ import annotations
@@ -18,7 +22,15 @@ import numpy as np
 import pkd
 from pkd_delay.process import DelayedMDP
 
-__all__ = ["Formula", "assignments_of", "blind_mdp", "delayed", "played_by", "rounds_for_gap", "value_of"]
+__all__ = [
+    "Formula",
+    "assignments_of",
+    "blind_mdp",
+    "delayed",
+    "played_by",
+    "rounds_for_gap",
+    "value_of",
+]
 
 Assignment = tuple[bool, ...]
 
@@ -29,7 +41,10 @@ def _clauses(clauses: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
 
 @attrs.frozen
 class Formula:
-    """A conjunction of clauses; a clause is a disjunction of literals, written as in DIMACS: 3 is x_3, -3 is not x_3."""
+    """A conjunction of clauses.
+
+    A clause is a disjunction of literals, written as in DIMACS: 3 is x_3, -3 is not x_3.
+    """
 
     clauses: tuple[tuple[int, ...], ...] = attrs.field(converter=_clauses)
     n_variables: int = attrs.field()
@@ -45,16 +60,28 @@ class Formula:
                 findings.append(f"clause {j} is empty; expected literals such as (1, -2)")
             for literal in clause:
                 if literal == 0 or abs(literal) > self.n_variables:
-                    findings.append(f"clause {j} has the literal {literal}; expected 1..{self.n_variables} or -{self.n_variables}..-1")
+                    findings.append(
+                        f"clause {j} has the literal {literal}; "
+                        f"expected 1..{self.n_variables} or -{self.n_variables}..-1"
+                    )
         if findings:
             raise pkd.ModelError(findings)
 
     @classmethod
     def from_dimacs(cls, text: str) -> Formula:
-        """Reads the DIMACS text format: comments c, one line `p cnf variables clauses`, clauses that end in 0."""
-        lines = [line.split() for line in text.splitlines() if line.strip() and line.split()[0] not in {"c", "%"}]
+        """Reads the DIMACS text format.
+
+        Comments c, one line `p cnf variables clauses`, clauses that end in 0.
+        """
+        lines = [
+            line.split()
+            for line in text.splitlines()
+            if line.strip() and line.split()[0] not in {"c", "%"}
+        ]
         if not lines or lines[0][:2] != ["p", "cnf"] or len(lines[0]) != 4:
-            raise pkd.ModelError("the text does not begin with a line `p cnf <variables> <clauses>`")
+            raise pkd.ModelError(
+                "the text does not begin with a line `p cnf <variables> <clauses>`"
+            )
         clauses: list[list[int]] = [[]]
         for word in (word for line in lines[1:] for word in line):
             if word == "0":
@@ -73,14 +100,17 @@ class Formula:
 
     def fraction(self, assignment: Sequence[bool]) -> float:
         """The fraction of the clauses that an assignment of x_1..x_n satisfies."""
-        return sum(any(_holds(literal, assignment) for literal in clause) for clause in self.clauses) / len(self.clauses)
+        return sum(
+            any(_holds(literal, assignment) for literal in clause) for clause in self.clauses
+        ) / len(self.clauses)
 
 
 def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     """The MDP of a formula: 1 + R n (m + 1) + 1 states, 2 actions, H = 1 + R n, return 0 or 1.
 
-    The first action does nothing but hide the choice of a clause, because a delayed MDP shows its first state. Then state (r, i, j) waits
-    for x_i in round r with clause j still open, (r, i, safe) with the clause already satisfied; a clause still open after x_n is lost.
+    The first action does nothing but hide the choice of a clause, because a delayed MDP shows its
+    first state. Then state (r, i, j) waits for x_i in round r with clause j still open, (r, i,
+    safe) with the clause already satisfied; a clause still open after x_n is lost.
     """
     if rounds < 1:
         raise pkd.ModelError(f"rounds is {rounds}; expected 1 or more")
@@ -88,7 +118,7 @@ def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     safe, lost = m, 1 + rounds * n * (m + 1)
 
     def index(step: int, clause: int) -> int:
-        """The state with `clause` (or safe) when the variable of this step, counted over all rounds, is to be set."""
+        """The state with `clause` (or safe) open at this step, counted over all rounds."""
         return 1 + step * (m + 1) + clause
 
     transitions = np.zeros((lost + 1, 2, lost + 1))
@@ -111,17 +141,25 @@ def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     for step in range(rounds * n):
         place = f"round {step // n + 1}, x{step % n + 1}"
         names += [f"{place}, clause {j}" for j in range(m)] + [f"{place}, safe"]
-    return pkd.TabularMDP(transitions, rewards, 1 + rounds * n, state_names=[*names, "lost"], action_names=["false", "true"])
+    return pkd.TabularMDP(
+        transitions,
+        rewards,
+        1 + rounds * n,
+        state_names=[*names, "lost"],
+        action_names=["false", "true"],
+    )
 
 
 def delayed(formula: Formula, rounds: int = 1) -> DelayedMDP:
-    """The blind MDP as a delayed one: constant delay H - 1, so that no state is shown while it matters."""
+    """The blind MDP as a delayed one: a delay of H - 1 shows no state while it matters."""
     mdp = blind_mdp(formula, rounds)
     return DelayedMDP.constant(mdp, mdp.horizon - 1, branching=len(formula.clauses))
 
 
 def played_by(assignments: Iterable[Sequence[bool]]) -> tuple[int, ...]:
-    """The actions that play one assignment per round: a first one of no effect, then 1 for true and 0 for false.
+    """The actions that play one assignment per round.
+
+    The first one has no effect; then 1 stands for true and 0 for false.
 
     >>> played_by([(True, False)])
     (0, 1, 0)
@@ -130,15 +168,22 @@ def played_by(assignments: Iterable[Sequence[bool]]) -> tuple[int, ...]:
 
 
 def assignments_of(formula: Formula, actions: Sequence[int]) -> list[Assignment]:
-    """The assignment that a sequence of H actions plays in each round: the way back from a blind plan to the formula."""
+    """The assignment that a sequence of H actions plays in each round.
+
+    It leads back from a blind plan to the formula.
+    """
     n = formula.n_variables
     if len(actions) <= 1 or (len(actions) - 1) % n:
         raise pkd.ModelError(f"{len(actions)} actions were given; expected 1 + rounds * {n}")
-    return [tuple(bool(a) for a in actions[first : first + n]) for first in range(1, len(actions), n)]
+    return [
+        tuple(bool(a) for a in actions[first : first + n]) for first in range(1, len(actions), n)
+    ]
 
 
 def value_of(formula: Formula, actions: Sequence[int]) -> float:
-    """The expected return of a blind sequence of actions: the product over rounds of the fraction satisfied.
+    """The expected return of a blind sequence of actions.
+
+    It is the product over rounds of the fraction of clauses that are satisfied.
 
     >>> value_of(Formula([(1, 2), (-1, 2), (1, -2), (-1, -2)]), (0, 1, 1, 0, 1))
     0.5625
@@ -150,13 +195,18 @@ def value_of(formula: Formula, actions: Sequence[int]) -> float:
 
 
 def rounds_for_gap(n_clauses: int, gap: float) -> int:
-    """The fewest rounds after which an unsatisfiable formula of m clauses has an optimum of at most `gap`: (1 - 1/m)^R <= gap.
+    """The fewest rounds R with (1 - 1/m)^R <= gap.
+
+    After them an unsatisfiable formula of m clauses has an optimum of at most `gap`.
 
     >>> rounds_for_gap(4, 0.01)
     17
     """
     if n_clauses < 1 or not 0 < gap < 1:
-        raise pkd.ModelError(f"n_clauses = {n_clauses}, gap = {gap}; expected 1 or more clauses and a gap strictly between 0 and 1")
+        raise pkd.ModelError(
+            f"n_clauses = {n_clauses}, gap = {gap}; "
+            "expected 1 or more clauses and a gap strictly between 0 and 1"
+        )
     return 1 if n_clauses == 1 else ceil(log(gap) / log(1 - 1 / n_clauses))
 
 

@@ -1,8 +1,10 @@
-"""A delayed MDP as a partially observable one, as the paper's paragraph on POMDPs describes it, and a solver that knows nothing of queues.
+"""A delayed MDP as a POMDP, after the paper's paragraph on them, and a solver without queues.
 
-The latent state is the sequence of the last shown state and the states still hidden, each with the steps until it is shown. The agent
-observes the last shown state and how many are hidden. The belief-tree expectimax here plans over histories of such observations: it
-uses no augmented state and no code of the core, so its optimum checks ours. `to_text` writes the .pomdp format of Cassandra's solvers.
+The latent state is the sequence of the last shown state and the states still hidden, each with the
+steps until it is shown. The agent observes the last shown state and how many are hidden. The
+belief-tree expectimax here plans over histories of such observations: it uses no augmented state
+and no code of the core, so its optimum checks ours. `to_text` writes the .pomdp format of
+Cassandra's solvers.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ Belief = Mapping[Hashable, float]
 
 @attrs.frozen
 class Latent:
-    """A hidden situation: `shown` is the last state that the agent has seen; `hidden` are later ones, oldest first.
+    """A hidden situation: the last state that the agent has seen, and the hidden states after it.
 
-    `waits` holds, for each hidden state, in how many steps it is shown; it never falls. The current state is the last of all.
+    `waits` holds, for each hidden state, in how many steps it is shown; it never falls. The current
+    state is the last of all.
     """
 
     shown: int
@@ -37,7 +40,9 @@ class Latent:
         return self.hidden[-1] if self.hidden else self.shown
 
     def __str__(self) -> str:
-        return f"s{self.shown}" + "".join(f"_s{s}in{wait}" for s, wait in zip(self.hidden, self.waits, strict=True))
+        return f"s{self.shown}" + "".join(
+            f"_s{s}in{wait}" for s, wait in zip(self.hidden, self.waits, strict=True)
+        )
 
 
 @attrs.frozen(eq=False)
@@ -49,7 +54,9 @@ class POMDP:
 
     states: tuple[Hashable, ...]
     actions: tuple[Hashable, ...]
-    transitions: Mapping[tuple[Hashable, Hashable], Belief]  # (state, action) -> {next state: probability}
+    transitions: Mapping[
+        tuple[Hashable, Hashable], Belief
+    ]  # (state, action) -> {next state: probability}
     observations: Mapping[Hashable, Hashable]  # state -> what is seen there
     rewards: Mapping[tuple[Hashable, Hashable], float]
     start: Belief
@@ -58,7 +65,8 @@ class POMDP:
     def optimal_value(self) -> float:
         """The optimum over all policies that map histories of observations to actions.
 
-        V_h(b) = max_a [ sum_s b(s) r(s, a) + sum_o Pr(o | b, a) V_{h+1}(b given a and o) ], by expectimax over beliefs.
+        V_h(b) = max_a [ sum_s b(s) r(s, a) + sum_o Pr(o | b, a) V_{h+1}(b given a and o) ], by
+        expectimax over beliefs.
         """
         known: dict[tuple[int, frozenset[tuple[Hashable, float]]], float] = {}
 
@@ -73,7 +81,10 @@ class POMDP:
         return sum(weight * value(1, belief) for weight, belief in self._seen(self.start))
 
     def to_text(self) -> str:
-        """The POMDP in Cassandra's text format. The horizon is a comment, because the format has no word for it."""
+        """The POMDP in Cassandra's text format.
+
+        The horizon is a comment, because the format has no word for it.
+        """
         names = [_identifier(s) for s in self.states]
         looks = list(dict.fromkeys(self.observations[s] for s in self.states))
         lines = [
@@ -87,22 +98,35 @@ class POMDP:
         ]
         for s, name in zip(self.states, names, strict=True):
             for a in self.actions:
-                lines += [f"T: {_identifier(a)} : {name} : {_identifier(t)} {float(p)!r}" for t, p in self.transitions[s, a].items()]
-        lines += [f"O: * : {name} : {_identifier(self.observations[s])} 1.0" for s, name in zip(self.states, names, strict=True)]
+                lines += [
+                    f"T: {_identifier(a)} : {name} : {_identifier(t)} {float(p)!r}"
+                    for t, p in self.transitions[s, a].items()
+                ]
+        lines += [
+            f"O: * : {name} : {_identifier(self.observations[s])} 1.0"
+            for s, name in zip(self.states, names, strict=True)
+        ]
         for s, name in zip(self.states, names, strict=True):
-            lines += [f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}" for a in self.actions]
+            lines += [
+                f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}"
+                for a in self.actions
+            ]
         return "\n".join(lines) + "\n"
 
-    def _action_value(self, step: int, belief: Belief, action: Hashable, value: Callable[[int, Belief], float]) -> float:
+    def _action_value(
+        self, step: int, belief: Belief, action: Hashable, value: Callable[[int, Belief], float]
+    ) -> float:
         total = sum(p * self.rewards[s, action] for s, p in belief.items())
         ahead: dict[Hashable, float] = {}
         for s, p in belief.items():
             for t, q in self.transitions[s, action].items():
                 ahead[t] = ahead.get(t, 0.0) + p * q
-        return total + sum(weight * value(step + 1, posterior) for weight, posterior in self._seen(ahead))
+        return total + sum(
+            weight * value(step + 1, posterior) for weight, posterior in self._seen(ahead)
+        )
 
     def _seen(self, belief: Belief) -> Iterator[tuple[float, Belief]]:
-        """(probability of an observation, belief after it), for each observation that can be made."""
+        """(probability, belief after it) for each observation that can be made."""
         groups: dict[Hashable, dict[Hashable, float]] = {}
         for s, p in belief.items():
             groups.setdefault(self.observations[s], {})[s] = p
@@ -112,11 +136,16 @@ class POMDP:
 
 
 def delayed_pomdp(delayed: DelayedMDP) -> POMDP:
-    """The POMDP of a delayed MDP, straight from Assumption 1; only latent states that can be reached within the horizon."""
+    """The POMDP of a delayed MDP, straight from Assumption 1.
+
+    It holds the latent states that can be reached within the horizon.
+    """
 
     def moves(latent: Latent, a: int) -> Iterator[tuple[Latent, float]]:
         s = latent.current
-        delay = latent.waits[-1] if latent.waits else 0  # D_{h-1}: how long the current state stays hidden
+        delay = (
+            latent.waits[-1] if latent.waits else 0
+        )  # D_{h-1}: how long the current state stays hidden
         for index, p_delta in enumerate(delayed.inter_arrival[s, a]):
             wait = min(max(delay + index - 1, 0), delayed.max_delay)
             for s_next, p in enumerate(delayed.mdp.transitions[s, a]):
@@ -133,7 +162,10 @@ def delayed_pomdp(delayed: DelayedMDP) -> POMDP:
 
 
 def unobservable_pomdp(mdp: pkd.TabularMDP) -> POMDP:
-    """The MDP that shows nothing at all, its first state included: the best of the A^H sequences of actions."""
+    """The MDP that shows nothing at all, its first state included.
+
+    Its optimum is the best of the A^H sequences of actions.
+    """
 
     def moves(s: int, a: int) -> Iterator[tuple[int, float]]:
         return ((s_next, float(p)) for s_next, p in enumerate(mdp.transitions[s, a]) if p > 0)
@@ -143,7 +175,10 @@ def unobservable_pomdp(mdp: pkd.TabularMDP) -> POMDP:
 
 
 def _a_step_later(latent: Latent, s_next: int, wait: int) -> Latent:
-    """A new hidden state that is shown in `wait` steps; every older wait shrinks by one, and what reaches 0 is shown."""
+    """A new hidden state that is shown in `wait` steps.
+
+    Every older wait shrinks by one, and what reaches 0 is shown.
+    """
     path = [latent.shown, *latent.hidden, s_next]
     waits = [0, *(left - 1 for left in latent.waits), wait]
     seen = max(i for i, left in enumerate(waits) if left == 0)
@@ -157,7 +192,10 @@ def _explore(
     current: Callable[[Any], int],
     observe: Callable[[Any], Hashable],
 ) -> POMDP:
-    """Everything reachable in `horizon` actions; the states of the last step stay where they are, as they are never left."""
+    """Everything reachable in `horizon` actions.
+
+    The states of the last step stay where they are, as they are never left.
+    """
     transitions: dict[tuple[Hashable, Hashable], dict[Hashable, float]] = {}
     states = dict.fromkeys(start)
     layer = list(start)
@@ -188,7 +226,7 @@ def _explore(
 
 
 def _identifier(value: Any) -> str:
-    """A name that the text format accepts: letters, digits and underscores, beginning with a letter."""
+    """A name that the text format accepts: a letter, then letters, digits and underscores."""
     if isinstance(value, tuple):
         return f"saw_s{value[0]}_with_{value[1]}_hidden"
     return f"n{value}" if isinstance(value, int) else str(value)
