@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pkd import bounds as bounds
+    from pkd import explore as explore
     from pkd import kernels as kernels
     from pkd import workers as workers
     from pkd.check import check_model as check_model
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
-    from pkd.explore import explore as explore
+    from pkd.explore import Graph as Graph
     from pkd.flattening import flatten as flatten
     from pkd.independence import check_samples as check_samples
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -67,7 +68,7 @@ _HOMES = {
     "check": ["check_model"],
     "independence": ["check_samples"],
     "engine": ["Compiled", "compile"],
-    "explore": ["explore"],
+    "explore": ["Graph"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
     "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
@@ -76,7 +77,7 @@ _HOMES = {
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "kernels", "workers")
+_MODULES = ("bounds", "explore", "kernels", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

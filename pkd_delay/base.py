@@ -1,4 +1,4 @@
-"""What a delay must know of the model that it delays, found by one walk over the reachable states.
+"""What a delay must know of the model that it delays, read off the graph of its reachable states.
 
 The agent chooses before it sees the state that its action will meet. So the base must offer the
 same actions everywhere, or the user must say what is done instead of an action that is not on
@@ -13,7 +13,8 @@ from typing import Any
 
 import attrs
 
-from pkd import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd import Graph, ModelError, PartiallyKnownMDP
+from pkd import explore as core
 
 __all__ = ["BaseFacts", "Instead", "State", "survey"]
 
@@ -42,28 +43,53 @@ class BaseFacts:
 
 def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
     """The facts about a base; ModelError if an action that the agent may queue cannot be done."""
-    walk = _Walk(base)
-    walk.run()
-    if not walk.first:
+    graph = core.explore(base)
+    side = graph.layers
+    decisions = _find_steps(graph)
+    if not decisions:
         raise ModelError(
             f"{type(base).__name__} has no decision state, so there is nothing to delay; "
             "expected at least one"
         )
-    decisions = {state: (h, walk.again.get(state, math.inf)) for state, h in walk.first.items()}
-    n_y = len({y for _, y in walk.kinds})
-    plain = all(
-        kind is not CHANCE and kind is not END and not base.final(*state)
-        for state, kind in walk.kinds.items()
-    )
+    states = {graph.state(part, i) for part in (side, graph.settled) for i in range(len(part.x))}
+    offers = {graph.state(side, node): tuple(side.choices[node]) for node in decisions}
+    ends = [cells.reward[i] for part, cells in enumerate(graph.cells) for i in _stops(graph, part)]
+    chances = any(kind == core.CHANCE_STATE for part in (side, graph.settled) for kind in part.kind)
+    early = any(kind == core.STOP for kind in side.kind)
+    paid = [r for cells in graph.cells for r in cells.reward]
+    paid += [limit for reward in graph.rewards for limit in (reward.low, reward.high)]
     return BaseFacts(
-        actions=_find_common_actions(base, {s: tuple(walk.kinds[s]) for s in decisions}, instead),
-        decisions=decisions,
-        n_y=n_y,
-        n_states=len(walk.kinds),
-        features=tuple(walk.features),
-        tabular=plain and n_y == 1,
-        unit_rewards=walk.lowest >= 0.0 and walk.highest <= 1.0,
+        actions=_find_common_actions(base, offers, instead),
+        decisions={graph.state(side, node): steps for node, steps in decisions.items()},
+        n_y=graph.n_y,
+        n_states=len(states),
+        features=tuple(graph.features),
+        tabular=graph.n_y == 1 and not chances and not early and not any(ends),
+        unit_rewards=min(paid) >= 0.0 and max(paid) <= 1.0,
     )
+
+
+def _find_steps(graph: Graph) -> dict[int, tuple[int, float]]:
+    """Each decision node: the first step at which it can occur, and the first one from 2 on."""
+    first: dict[int, int] = {}
+    again: dict[int, int] = {}
+    seen: set[int] = set()
+    for h, layer in enumerate(graph.members, start=1):
+        if h > 2 and id(layer) in seen:
+            continue
+        seen |= {id(layer)} if h > 1 else set()
+        for node in layer:
+            if graph.layers.kind[node] == core.DECIDE:
+                first.setdefault(node, h)
+                if h > 1:
+                    again.setdefault(node, h)
+    return {node: (h, again.get(node, math.inf)) for node, h in first.items()}
+
+
+def _stops(graph: Graph, part: int) -> Iterable[int]:
+    """The actions of a part that only say what stopping pays."""
+    side, cells = (graph.settled if part == core.SETTLED else graph.layers), graph.cells[part]
+    return (cells.action_ptr[i] for i, node in enumerate(cells.node) if side.kind[node] == core.STOP)
 
 
 def _find_common_actions(
@@ -93,93 +119,3 @@ def _find_common_actions(
     if found:
         raise ModelError(found)
     return union
-
-
-class _Walk:
-    """The states that are reachable within the horizon, layer by layer.
-
-    Ordered dicts serve as sets, so that the order is the same every time.
-    """
-
-    def __init__(self, base: PartiallyKnownMDP) -> None:
-        self.base = base
-        self.kinds: dict[State, Any] = {}  # what actions(x, y) said
-        self.first: dict[State, int] = {}  # decision states: first step at which they can occur
-        self.again: dict[State, int] = {}  # the same from step 2 on
-        self.features: dict[Any, None] = {}
-        self.lowest, self.highest = math.inf, -math.inf  # rewards
-        self._after: dict[tuple[bool, State], dict[State, None]] = {}
-
-    def run(self) -> None:
-        start = self.base.start()
-        states = [s for s, p in start.items() if p > 0] if isinstance(start, Mapping) else [start]
-        layer = self._enter(1, dict.fromkeys(states))
-        for step in range(2, self.base.horizon + 1):
-            following = self._enter(step, self._move(layer, settling=False))
-            if following.keys() == layer.keys():  # then every later layer is this one too
-                break
-            layer = following
-        self._close(self._move(layer, settling=True), settling=True)
-
-    def _enter(self, step: int, arriving: dict[State, None]) -> dict[State, None]:
-        """The layer of one step; notes its decision states."""
-        layer = self._close(arriving, settling=False)
-        for state in layer:
-            if self._decides(state):
-                self.first.setdefault(state, step)
-                if step > 1:
-                    self.again.setdefault(state, step)
-        return layer
-
-    def _close(self, layer: dict[State, None], *, settling: bool) -> dict[State, None]:
-        """The given states and those that chance moves lead to."""
-        todo = list(layer)
-        for state in todo:  # the list grows while it is read
-            if self._kind(state) is CHANCE:
-                for found in self._successors(state, settling=settling):
-                    if found not in layer:
-                        layer[found] = None
-                        todo.append(found)
-        return layer
-
-    def _move(self, layer: dict[State, None], *, settling: bool) -> dict[State, None]:
-        """The states to which the decision states of a layer lead."""
-        following: dict[State, None] = {}
-        for state in layer:
-            if self._decides(state):
-                following.update(self._successors(state, settling=settling))
-        return following
-
-    def _kind(self, state: State) -> Any:
-        if state not in self.kinds:
-            self.kinds[state] = self.base.actions(*state)
-        return self.kinds[state]
-
-    def _decides(self, state: State) -> bool:
-        return self._kind(state) is not CHANCE and self._kind(state) is not END
-
-    def _successors(self, state: State, *, settling: bool) -> dict[State, None]:
-        if (settling, state) not in self._after:
-            kind, step = self._kind(state), self.base.last_step if settling else self.base.step
-            found: dict[State, None] = {}
-            for a in (None,) if kind is CHANCE else kind:
-                self._note_reward(self.base.reward(*state, a))
-                for p, y_next, z in step(*state, a):
-                    if p > 0:
-                        found.update(((x_next, y_next), None) for x_next in self._outcomes(z))
-            self._after[settling, state] = found
-        return self._after[settling, state]
-
-    def _outcomes(self, z: Any) -> Iterable[Any]:
-        if isinstance(z, Known):
-            return [x_next for x_next, p in z.law if p > 0]
-        self.features[z] = None
-        return list(self.base.outcomes(z))
-
-    def _note_reward(self, reward: float | UnknownReward) -> None:
-        if isinstance(reward, UnknownReward):
-            self.lowest = min(self.lowest, reward.low)
-            self.highest = max(self.highest, reward.high)
-        else:
-            self.lowest = min(self.lowest, reward)
-            self.highest = max(self.highest, reward)

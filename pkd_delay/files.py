@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkd.storage import read_npz, write_npz, write_text
+from pkd.results.files import read_npz, write_npz, write_text
 
 __all__ = ["neutralize", "read_npz", "write_npz", "write_text"]
 

@@ -10,32 +10,27 @@ from pkd import kernels
 
 
 class Delays(NamedTuple):
-    """What the kernel must know of the delays."""
+    """What the kernel must know of the delays. A note says which action of the base is resolved."""
 
-    waited: np.ndarray  # (rows,) of an arrival the steps waited; -2 for every other feature
-    empty: np.ndarray  # (rows,) bool
-    resolves: (
-        np.ndarray
-    )  # (slots,) which action of the base is resolved by the move of a slot, or -1
-    law: np.ndarray  # (actions of the base, W + 2): Pr(Delta = -1), ...
-    place_ptr: np.ndarray  # (actions of the base * (W + 2) + 1,)
-    place: np.ndarray  # the counts that a Delta adds to: (action, Delta) -> places
+    row_ptr: np.ndarray  # (law rows + 1,)
+    waited: np.ndarray  # (features,) of an arrival the steps waited; -2 for every other feature
+    empty: np.ndarray  # (features,) bool
+    law: np.ndarray  # (notes, W + 2): Pr(Delta = -1), ...
+    place_ptr: np.ndarray  # (notes * (W + 2) + 1,)
+    place: np.ndarray  # the counts that a Delta adds to: (note, Delta) -> places
     row: np.ndarray  # their rows
     longest: int
 
 
 @kernels.jit()
-def look_back(program, delays, tally, path, moves, rng, deltas):
-    """Counts what one episode teaches; writes the raw Deltas down.
-
-    Returns whether a mark was reached.
-    """
+def look_back(delays, tally, path, moves, rng, deltas):
+    """Counts what one episode teaches; writes the raw Deltas down. Returns whether a plan is due."""
     due = False
+    features = delays.waited.shape[0]
     low, high, found = -1, delays.longest, 0
     for i in range(moves):
-        slot, branch, outcome = int(path[i, 0]), int(path[i, 2]), int(path[i, 3])
-        row = program.pair_row[program.branch_pair[branch]]
-        waited = delays.waited[row] if row < program.n_unknown else -2
+        row, outcome, note = int(path[i, 0]), int(path[i, 1]), int(path[i, 2])
+        waited = delays.waited[row] if row < features else -2
         if waited > -2:
             if outcome > 0:
                 low = waited + 1
@@ -43,16 +38,15 @@ def look_back(program, delays, tally, path, moves, rng, deltas):
                 high = 0
             else:
                 low = high = waited
-        elif row < program.n_unknown:
-            due = kernels.count(tally, row, program.row_ptr[row] + outcome) or due
-        action = delays.resolves[slot]
-        if action < 0:
+        elif row < features:
+            due = kernels.count(tally, row, delays.row_ptr[row] + outcome) or due
+        if note < 0:
             continue
-        delta = drawn(delays.law[action], low, high, rng)
+        delta = draw_delta(delays.law[note], low, high, rng)
         if found < deltas.shape[0]:
             deltas[found] = delta
         found += 1
-        at = action * (delays.longest + 2) + delta + 1
+        at = note * (delays.longest + 2) + delta + 1
         for k in range(delays.place_ptr[at], delays.place_ptr[at + 1]):
             due = kernels.count(tally, delays.row[k], delays.place[k]) or due
         low, high = -1, delays.longest
@@ -60,7 +54,7 @@ def look_back(program, delays, tally, path, moves, rng, deltas):
 
 
 @kernels.jit()
-def drawn(law, low, high, rng):
+def draw_delta(law, low, high, rng):
     """Delta given low <= Delta <= high."""
     total = 0.0
     for j in range(low + 1, high + 2):
@@ -76,15 +70,23 @@ def drawn(law, low, high, rng):
     return last
 
 
-@kernels.jit()
-def episodes(program, delays, world, policy, tally, visited, rng, path, deltas, returns):
-    """Episodes under a fixed policy until a mark is reached or `returns` is full.
-
-    Returns (how many, whether a mark was reached).
-    """
+@kernels.jit(nogil=True)
+def play_nodes(walk, delays, world, policy, tally, visited, rng, path, deltas, returns):
+    """Episodes on the node engine until a plan is due or `returns` is full: (how many, whether due)."""
     for k in range(returns.shape[0]):
-        returns[k], due, moves = kernels.rollout(program, world, policy, visited, rng, path)
-        due = look_back(program, delays, tally, path, moves, rng, deltas) or due
+        returns[k], due, moves = kernels.rollout_nodes(walk, world, policy, visited, rng, path)
+        due = look_back(delays, tally, path, moves, rng, deltas) or due
+        if due:
+            return k + 1, True
+    return returns.shape[0], False
+
+
+@kernels.jit(nogil=True)
+def play_stripes(g, walk, delays, world, policy, tally, visited, rng, path, deltas, returns):
+    """The same on the stripe engine."""
+    for k in range(returns.shape[0]):
+        returns[k], due, moves = kernels.rollout_stripes(g, walk, world, policy, visited, rng, path)
+        due = look_back(delays, tally, path, moves, rng, deltas) or due
         if due:
             return k + 1, True
     return returns.shape[0], False

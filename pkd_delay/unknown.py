@@ -20,6 +20,8 @@ from pkd_delay.base import BaseFacts, Instead, State, survey
 from pkd_delay.features import Arrival, Move, next_depth
 
 if TYPE_CHECKING:
+    from pkd import Compiled, Law
+    from pkd.engine.compiled import Player, Truth
     from pkd.model import Branch
 
 __all__ = ["Arrival", "DelayFeature", "Hindsight", "Move", "Queued", "UnknownDelay"]
@@ -145,13 +147,23 @@ class UnknownDelay(Augmented):
             return self.queue_share(n + 1) * self.base_share(z.feature, y.y)
         return self.queue_share(n) / self.facts.n_y
 
-    def simulator(self, compiled: Any, law: Any) -> Any:
+    def note(self, x: Any, y: Any, a: Any) -> tuple[Any, Any, Any] | None:
+        """The base's (x, y, action) that a tran resolves: its Delta is shown at the end."""
+        if x[1] != TRAN:
+            return None
+        base_x, base_y, queue, counter = self.read(x, y)
+        action = self._find_base_action(base_x, base_y, queue, counter)
+        return None if action is None else (base_x, base_y, action)
+
+    def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
         """Compiled episodes, if the base leaves `samples` to the core and law is a `DelayLaw`."""
-        from pkd_delay.hindsight import HindsightSimulator
+        from pkd_delay.hindsight import HindsightPlayer
+        from pkd_delay.law import DelayLaw
 
         plain = type(self.base).samples is PartiallyKnownMDP.samples
-        can = plain and hasattr(law, "delay_of") and hasattr(compiled, "slot_states")
-        return HindsightSimulator(compiled, self, law) if can else None
+        if not plain or not isinstance(law, DelayLaw):
+            return None
+        return HindsightPlayer(compiled, self, truth.world, law.delay_of)
 
     def samples(self, episode: Episode) -> Iterator[tuple[Any, Any]]:
         """The base's samples of all its moves, and the arrivals that each action's Delta decided.

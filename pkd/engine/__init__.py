@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pkd.engine.compiled import Compiled
-from pkd.explore import Graph, QueuesMatterError, explore, has_queue
-from pkd.model import PartiallyKnownMDP
+from pkd.explore import Graph, QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.model import ModelError, PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
 
@@ -28,6 +28,18 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, prog
     """
     if isinstance(model, Compiled):
         return model
+    try:
+        return _compile(model, large, progress)
+    except TooManyStatesError:
+        raise
+    except ModelError:
+        from pkd.check import check_model
+
+        check_model(model)  # the same finding in the words of the checker
+        raise
+
+
+def _compile(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
     if large or (large is None and has_queue(model)):
         found = _try_stripes(model, bool(large), progress)
         if found is not None:

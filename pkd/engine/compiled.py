@@ -152,6 +152,14 @@ class Compiled(ABC):
     ) -> tuple[Episode, bool]:
         """Plays one episode and writes it down: (episode, whether a plan is due)."""
 
+    @abstractmethod
+    def new_path(self) -> np.ndarray:
+        """Memory for the moves of the longest possible episode; its columns begin with row, outcome, note."""
+
+    @abstractmethod
+    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+        """Calls the kernel of an adapter that fits this engine, with its arrays before the arguments."""
+
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:
         """The loop "plan, play, count" for some episodes in one compiled call; None: there is none."""
         return None

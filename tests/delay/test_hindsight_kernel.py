@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkd
-from pkd.kernels import rollout
-from pkd.planning import seeded
+from pkd.kernels import rollout_nodes
+from pkd.planning import seed_words
 from pkd_delay import DelayedMDP, learn
-from pkd_delay.hindsight import HindsightSimulator
+from pkd_delay.hindsight import HindsightPlayer
 from pkd_delay.kernels import look_back
 from tests.delay.strategies import delayed_mdps
 
@@ -18,22 +18,16 @@ from tests.delay.strategies import delayed_mdps
 def test_an_episode_is_counted_as_samples_says(delayed, seed):
     model, law = delayed.unknown(), delayed.law()
     compiled = pkd.compile(model, large=False)
-    simulator, rng, world = (
-        HindsightSimulator(compiled, model, law),
-        seeded(seed),
-        compiled.world(law),
-    )
-    policy = pkd.plan(compiled, law).arms
+    world, rng = compiled.truth(law).world, seed_words(seed)
+    player = HindsightPlayer(compiled, model, world, law.delay_of)
+    policy = pkd.plan(compiled, law).choices
     kernel, asked = compiled.tally(), compiled.tally()
     for _ in range(5):
-        _, _, moves = rollout(
-            compiled.program, world, policy, compiled.tally(), rng, simulator.path
-        )
-        look_back(
-            compiled.program, simulator.delays, kernel, simulator.path, moves, rng, simulator.deltas
-        )
-        episode = compiled.recorded(simulator.path[:moves])
-        revealed = pkd.Episode(episode.transitions, tuple(int(delta) for delta in simulator.deltas))
+        path = player.path
+        total, _, moves = rollout_nodes(compiled.walk, world, policy, compiled.tally(), rng, path)
+        look_back(player.delays, kernel, path, moves, rng, player.deltas)
+        episode = compiled.name_path(path[:moves], total)
+        revealed = pkd.Episode(episode.transitions, tuple(int(delta) for delta in player.deltas))
         compiled.count(asked, model.samples(revealed))
     assert np.array_equal(kernel.counts, asked.counts)
     assert np.array_equal(kernel.n, asked.n)
@@ -48,26 +42,14 @@ def test_the_deltas_that_are_drawn_follow_their_law():
     law = {-1: 0.2, 0: 0.3, 1: 0.4, 2: 0.1}
     delayed = DelayedMDP(mdp, law, 2)
     compiled = pkd.compile(delayed.unknown(), large=False)
-    simulator, state, world = (
-        HindsightSimulator(compiled, delayed.unknown(), delayed.law()),
-        seeded(0),
-        compiled.world(delayed.law()),
-    )
+    world, state = compiled.truth(delayed.law()).world, seed_words(0)
+    player = HindsightPlayer(compiled, delayed.unknown(), world, delayed.law().delay_of)
     policy, seen = compiled.policy(), np.zeros(4)
     for _ in range(500):
-        _, _, moves = rollout(
-            compiled.program, world, policy, compiled.tally(), state, simulator.path
-        )
-        look_back(
-            compiled.program,
-            simulator.delays,
-            compiled.tally(),
-            simulator.path,
-            moves,
-            state,
-            simulator.deltas,
-        )
-        seen += np.bincount(simulator.deltas + 1, minlength=4)
+        path, tally = player.path, compiled.tally()
+        _, _, moves = rollout_nodes(compiled.walk, world, policy, tally, state, path)
+        look_back(player.delays, compiled.tally(), path, moves, state, player.deltas)
+        seen += np.bincount(player.deltas + 1, minlength=4)
     p = np.array(list(law.values()))
     assert np.all(np.abs(seen / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000))
 

@@ -13,7 +13,7 @@ from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
 from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
-from pkd.explore import DECIDE, Graph
+from pkd.explore import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
 
 __all__ = ["NodeEngine"]
@@ -174,7 +174,7 @@ class NodeEngine(Compiled):
         yield from self._extremes(self.graph.settled, nodes, lo_settled, hi_settled, "after the last action")
 
     def _extremes(
-        self, side: Any, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
+        self, side: Side, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
     ) -> Iterator[tuple[str, float, float]]:
         for node in {int(nodes[lo[nodes].argmin()]), int(nodes[hi[nodes].argmax()])} if len(nodes) else ():
             x, y = self.graph.state(side, node)
@@ -210,6 +210,9 @@ class NodeEngine(Compiled):
         count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
+    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+        return on_nodes(self.walk, *arguments)
+
     def new_path(self) -> np.ndarray:
         """Memory for the moves of the longest possible episode."""
         levels = len(self.full.levels)
@@ -218,20 +221,25 @@ class NodeEngine(Compiled):
     def record(self, world: World, policy: Policy, tally: Tally, rng: np.ndarray) -> tuple[Episode, bool]:
         path = self.new_path()
         total, due, moves = kernels.rollout(self.walk, world, policy, tally, rng, path)
-        graph, transitions, paid = self.graph, [], 0.0
-        for row, outcome, _, reward, cell, action, branch in path[:moves].tolist():
-            part = int(self.flat.part[int(cell)])
-            side = graph.settled if part == 3 else graph.layers
-            node = int(self.flat.node[int(cell)])
+        return self.name_path(path[:moves], float(total)), bool(due)
+
+    def name_path(self, path: np.ndarray, total: float) -> Episode:
+        """The path of a rollout in the values of the model."""
+        graph, flat, transitions, paid = self.graph, self.flat, [], 0.0
+        n_unknown = len(self.features)
+        for row, outcome, _, reward, cell, action, branch in path.tolist():
+            cell = int(cell)
+            side = graph.settled if flat.part[cell] == SETTLED else graph.layers
+            node = int(flat.node[cell])
             x, y = graph.state(side, node)
             chosen = None
-            if part < 2:
-                chosen = tuple(side.choices[node])[int(action) - int(self.flat.action_ptr[int(cell)])]
-            states = graph.row_states(int(row) if row < len(self.features) else len(self.features) - 1 - int(row))
-            y_next = graph.blocks[graph.landing_block[int(self.flat.landing[int(branch)])]].y
+            if cell < self.walk.decisions:
+                chosen = tuple(side.choices[node])[int(action - flat.action_ptr[cell])]
+            states = graph.row_states(int(row) if row < n_unknown else n_unknown - 1 - int(row))
+            y_next = graph.blocks[graph.landing_block[int(flat.landing[int(branch)])]].y
             transitions.append(Transition(x, y, chosen, states[int(outcome)], y_next, reward))
             paid += reward
-        return Episode(transitions, final=float(total) - paid), bool(due)
+        return Episode(transitions, final=total - paid)
 
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None]:
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])

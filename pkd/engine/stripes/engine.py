@@ -364,6 +364,9 @@ class StripeEngine(Compiled):
         count, due = walk.episodes(g, self.walk, world, policy, tally, rng, path, returns)
         return int(count), bool(due)
 
+    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+        return on_stripes(self.arrays.stripes, self.walk, *arguments)
+
     def new_path(self) -> np.ndarray:
         """Memory for the moves of the longest possible episode."""
         return np.zeros(((self.horizon + 1) * (len(self.arrays.stripes.level_ptr) + 1), PATH))
