@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pkd import bounds as bounds
+    from pkd import cli as cli
     from pkd import kernels as kernels
+    from pkd import results as results
     from pkd import runs as runs
     from pkd import workers as workers
     from pkd.check import check_model as check_model
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
-    from pkd.run import Run as Run
+    from pkd.results.run import Run as Run
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
 
@@ -71,10 +73,10 @@ _HOMES = {
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["simulate"],
-    "run": ["Run"],
+    "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "kernels", "runs", "workers")
+_MODULES = ("bounds", "cli", "kernels", "results", "runs", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

@@ -6,6 +6,7 @@ for large structured ones; `pkd.engines.compile` chooses.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -165,6 +166,36 @@ class Compiled(ABC):
             ell = math.log(32 * self.horizon**2 * max(len(self.rewards), 1) * episodes / delta)
         optimistic = 0.0 if bonus.form == NO_BONUS else 1.0
         return np.array([[ell, r.low, r.high, optimistic] for r in self.rewards], float).reshape(-1, 4).T.copy()
+
+    # -- what comes from files -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What a file must have been saved with to fit this model: horizon, states, features, outcomes, actions."""
+        from pkd.results.values import key_of
+
+        def name(value: Any) -> str:
+            try:
+                return key_of(value)
+            except TypeError:
+                return repr(value)
+
+        digest = hashlib.sha256(f"{self.horizon} {self.n_states} {self.policy().shape} {self.policy().dtype}".encode())
+        for z, row in zip(self.features, self.outcomes, strict=True):
+            digest.update(";".join(map(name, (z, *row))).encode())
+        return digest.hexdigest()
+
+    def check_policy(self, arms: np.ndarray) -> None:
+        """ModelError unless an array can be a policy of this model."""
+        room = self.policy()
+        if arms.shape != room.shape or arms.dtype != room.dtype:
+            raise ModelError(
+                f"the saved policy is {arms.dtype} of shape {arms.shape}, the model needs {room.dtype} of shape {room.shape}; "
+                "give the model of the run"
+            )
+        most = max(len(self.model.actions(x, y)) for h in range(1, self.horizon + 1) for x, y in self.decision_states(h))
+        if arms.size and not (0 <= arms.min() and arms.max() < most):
+            raise ModelError(f"the saved policy has the action number {arms.max()}; expected 0 to {most - 1}")
 
     # -- counts --------------------------------------------------------------------------------------------------------------------
 

@@ -18,9 +18,9 @@ from pkd.kernels import flat
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, checked_schedule, planned, seeded
-from pkd.run import Run
+from pkd.results.run import Run
 from pkd.simulation import Recorder
-from pkd.storage import read_npz, write_npz
+from pkd.results.files import read_npz, write_npz
 
 __all__ = ["learn"]
 
@@ -40,12 +40,13 @@ def learn(
     progress: bool = False,
     counts: Mapping[Any, Mapping[Any, float]] | None = None,
     checkpoint: str | Path | None = None,
+    optimal_value: float | None = None,
 ) -> Run:
     """A run of the optimistic algorithm against the given law.
 
     replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since the last plan: the same order of
     regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start from. checkpoint: a file in which the run is kept as it goes; a
-    run that was stopped goes on from it, with the same result to the bit.
+    run that was stopped goes on from it, with the same result to the bit. optimal_value: that of the law, where it is known already.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
@@ -56,7 +57,7 @@ def learn(
     checked_schedule(episodes, delta, replan)
     compiled = compile(model)
     config = {"episodes": int(episodes), "optimism": optimism.to_config(), "delta": delta, "seed": seed, "replan": replan}
-    trial = Trial(compiled, law, optimism, delta, seed, config, counts)
+    trial = Trial(compiled, law, optimism, delta, seed, config, counts, optimal_value)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
     with _Bar(episodes, trial.done, progress) as advance:
@@ -68,13 +69,14 @@ class Trial:
     """A run in progress: everything that the next episode depends on."""
 
     def __init__(
-        self, compiled: Compiled, law: Law, optimism: Optimism, delta: float, seed: int, config: dict[str, Any], counts: Any = None
+        self, compiled: Compiled, law: Law, optimism: Optimism, delta: float, seed: int, config: dict[str, Any], counts: Any = None,
+        optimal_value: float | None = None,
     ) -> None:
         episodes = config["episodes"]
         self.compiled, self.config, self.optimism = compiled, config, optimism
         self.bonus = optimism.bonus()
         self.truth, self.world = compiled.truth(law), compiled.world(law)
-        self.optimal = planned(compiled, self.truth)
+        self.optimal_value = planned(compiled, self.truth).value if optimal_value is None else optimal_value
         self.belief = compiled.optimistic(self.bonus, episodes, delta)
         self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
         self.tally = compiled.tally() if counts is None else compiled.counted(counts)
@@ -168,7 +170,7 @@ class Trial:
             policy_values=self.value,
             returns=self.returns,
             plans=np.flatnonzero(self.planned),
-            optimal_value=self.optimal.value,
+            optimal_value=self.optimal_value,
             counts=compiled.named_counts(self.tally),
             config={"model": type(compiled.model).__name__, **self.config},
             seconds=self.seconds,

@@ -151,7 +151,7 @@ def _rows(study: Study) -> list[tuple[str, ...]]:
 
 def _reached(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
-    found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL) for run in runs))
+    found = sorted(np.inf if reached is None else reached for reached in (run.episodes_to(GOAL, baseline=0.0) for run in runs))
     middle = found[len(found) // 2]
     return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"
 

@@ -58,7 +58,7 @@ def study(setting: Setting) -> Report:
             sample = {law: final_regrets(models[law], delayed.law(), episodes, rule, range(setting.seeds)) for law in LAWS}
             times = ratio(sample["unknown"], sample["known"])
             sizes = (STATES, ACTIONS, HORIZON, MAX_DELAY, longest, STATES, episodes)
-            theorem = float(pkd.bounds.unknown_delay(*sizes) / pkd.bounds.known_delay(*sizes))
+            theorem = float(pkd_delay.bounds.unknown_delay(*sizes) / pkd_delay.bounds.known_delay(*sizes))
             for law in LAWS:
                 m = mean(sample[law])
                 curves[law].append(m)

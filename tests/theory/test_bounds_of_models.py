@@ -8,6 +8,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd import bounds
+from pkd_delay import bounds as late
 
 
 class Coins(pkd.PartiallyKnownMDP):
@@ -160,17 +161,17 @@ def delayed(inter_arrival, max_delay, horizon=6):
 @pytest.mark.parametrize(("max_delay", "horizon"), [(0, 4), (1, 4), (3, 6)])
 def test_a_known_delay_law_gives_theorem_one(max_delay, horizon):
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, max_delay, horizon).known()
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4))
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(late.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4))
 
 
 def test_queues_that_the_horizon_cuts_short_make_the_bound_of_a_model_the_smaller_one():
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 5, horizon=4).known()
-    assert bounds.regret_bound(model, 1e4) < bounds.known_delay(3, 2, 4, 5, 2, 3, 1e4)
+    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 5, 2, 3, 1e4)
 
 
 def test_an_unknown_delay_law_gives_the_sums_of_theorem_two():
     found = bounds.regret_bound(delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 3).unknown(), 1e4)
-    sized = bounds.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
+    sized = late.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
     # An episode has more unknown moves than its 6 steps, and the model's bound counts them in log(eKM); the sums are the same.
     assert (found.leading / sized.leading) ** 2 == pytest.approx(found.lower_order / sized.lower_order)
     assert log(e * 1e4 * 6) < found.lower_order / sized.lower_order * log(e * 1e4 * 6) <= log(e * 1e4 * (3 * 6 - 1))
@@ -186,5 +187,5 @@ def test_delays_that_differ_over_pairs_give_the_first_order_bound():
     waits[0, 0] = {1: 1.0}
     model = delayed(waits, 1, horizon=4).known()
     # The delay of 1 after (0, 0) is undone by the -1 after any other pair, so no other pair is ever late.
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12)
-    assert bounds.regret_bound(model, 1e4) < bounds.known_delay(3, 2, 4, 1, 1, 3, 1e4)
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(late.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12)
+    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 1, 1, 3, 1e4)

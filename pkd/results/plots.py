@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from pkd.run import Run
+    from pkd.results.run import Run
 
 POINTS = 2000  # of a curve; more would only make files large
 
@@ -23,13 +23,22 @@ def axes(ax: Any = None) -> Any:
 
 
 def plot_regret(runs: Sequence[Run], ax: Any = None, **line: Any) -> Any:
-    """The mean cumulative regret of runs that differ in their seed, with a band from the lowest to the highest."""
+    """The mean cumulative regret of runs that differ in their seed, with a band from the lowest to
+    the highest.
+    """
     ax = axes(ax)
     k = thinned(min(len(run.returns) for run in runs))
     curves = np.array([run.regret[k] for run in runs])
     (drawn,) = ax.plot(k + 1, curves.mean(axis=0), label=line.pop("label", runs[0].label), **line)
     if len(runs) > 1:
-        ax.fill_between(k + 1, curves.min(axis=0), curves.max(axis=0), color=drawn.get_color(), alpha=0.2, linewidth=0)
+        ax.fill_between(
+            k + 1,
+            curves.min(axis=0),
+            curves.max(axis=0),
+            color=drawn.get_color(),
+            alpha=0.2,
+            linewidth=0,
+        )
     ax.set_xlabel("episode")
     ax.set_ylabel("cumulative regret")
     ax.legend()
@@ -37,12 +46,20 @@ def plot_regret(runs: Sequence[Run], ax: Any = None, **line: Any) -> Any:
 
 
 def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
-    """What the plans believed (upper values), what their policies are worth, and the optimum between them."""
+    """What the plans believed (upper values), what their policies are worth, and the optimum
+    between them.
+    """
     ax = axes(ax)
     k = thinned(min(len(run.returns) for run in runs))
     for name, style in (("upper_values", "--"), ("policy_values", "-")):
         mean = np.mean([getattr(run, name)[k] for run in runs], axis=0)
-        ax.plot(k + 1, mean, style, drawstyle="steps-post", label=f"{name.replace('_', ' ')}, {runs[0].label}")
+        ax.plot(
+            k + 1,
+            mean,
+            style,
+            drawstyle="steps-post",
+            label=f"{name.replace('_', ' ')}, {runs[0].label}",
+        )
     ax.axhline(runs[0].optimal_value, color="black", linewidth=1, label="optimal value")
     ax.set_xlabel("episode")
     ax.set_ylabel("value")
@@ -52,6 +69,10 @@ def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
 
 
 def thinned(count: int) -> np.ndarray:
-    """At most POINTS episodes, from 0, first and last among them: half of them evenly, half on a logarithmic axis, whichever is drawn."""
+    """At most POINTS episodes, from 0, first and last among them: half of them evenly, half on a
+    logarithmic axis, whichever is drawn.
+    """
     half = min(count, POINTS // 2)
-    return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(int)
+    return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(
+        int
+    )

@@ -14,9 +14,9 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.report import page
-from pkd.run import Words
-from pkd.storage import read_npz, replacing, write_npz
+from pkd.results.report import page
+from pkd.results.run import Words
+from pkd.results.files import read_npz, replacing, write_npz
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

@@ -1,0 +1,194 @@
+"""Every file of this software is written here, whole or not at all, and read here without trust.
+
+Text, CSV tables, and arrays with JSON in one .npz file. A writer puts its file beside the target
+and renames it. A reader answers every damaged or hostile file with one ModelError: sizes are
+compared with what the file claims before anything is inflated, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import struct
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from pkd.model import ModelError
+
+__all__ = ["read_arrays", "read_npz", "replacing", "write_csv", "write_npz", "write_text"]
+
+META = "meta"  # the array that holds the JSON text
+MOST_BYTES = 2**33  # that the arrays of one file may take in memory
+INFLATION = 1032  # deflate cannot make more bytes out of one
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # a spreadsheet takes a cell that starts so for a program
+# What the standard library and NumPy raise on damaged files.
+DAMAGE = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    RuntimeError,  # also NotImplementedError and RecursionError
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A file beside the target that takes its place at the end, so nobody ever sees half a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text in UTF-8, whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Writes a table with all digits, whole or not at all.
+
+    A text that a spreadsheet would run as a formula (it starts with =, +, - or @ and is no number)
+    gets an apostrophe in front.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([_neutralise(header) for header in headers])
+    writer.writerows([_neutralise(cell) for cell in row] for row in rows)
+    write_text(path, text.getvalue())
+
+
+def write_npz(
+    path: str | Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]
+) -> None:
+    """Writes arrays and JSON, whole or not at all."""
+    text = json.dumps(meta)  # before a file is opened: what JSON cannot say is the caller's error
+    with replacing(path) as file:
+        np.savez_compressed(file, **{META: np.array(text), **arrays})  # type: ignore[arg-type]
+
+
+def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the JSON of a file that `write_npz` wrote."""
+    arrays = read_arrays(path)
+    if META not in arrays:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise ModelError(
+            f"{path} is an .npz file, but not one that pkd wrote: it has no description of its "
+            f"content ('{META}'), only {found}"
+        )
+    try:
+        meta = json.loads(str(arrays.pop(META)))
+    except DAMAGE as error:
+        raise ModelError(f"{path} is not a file that pkd wrote: {_say(error)}") from None
+    if not isinstance(meta, dict):
+        raise ModelError(f"{path} is not a file that pkd wrote: '{META}' is no JSON object")
+    return arrays, meta
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name; ModelError for everything else."""
+    try:
+        if not Path(path).exists():
+            raise FileNotFoundError
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no .npz file")
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            _refuse_size(members, Path(path).stat().st_size)
+            return {_name(member): _read_array(archive, member) for member in members}
+    except FileNotFoundError:
+        raise ModelError(f"{path} does not exist") from None
+    except DAMAGE as error:
+        raise ModelError(f"{path} is not a file that pkd wrote: {_say(error)}") from None
+
+
+def _refuse_size(members: Sequence[zipfile.ZipInfo], stored: int) -> None:
+    claimed = sum(member.file_size for member in members)
+    if claimed > MOST_BYTES:
+        raise ValueError(f"it claims {claimed:,} bytes; at most {MOST_BYTES:,} are read")
+    if sum(member.compress_size for member in members) > stored or any(
+        member.file_size > INFLATION * max(member.compress_size, 1) for member in members
+    ):
+        raise ValueError(f"it claims {claimed:,} bytes, which its {stored:,} bytes cannot hold")
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    if not member.filename.endswith(".npy"):
+        raise ValueError(f"it holds {member.filename!r}, which is no array")
+    return member.filename.removesuffix(".npy")
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One array whose header promises exactly the bytes that are there."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        if dtype.hasobject or dtype.fields is not None:
+            raise ValueError(f"the array {_name(member)!r} holds {dtype}; expected numbers or text")
+        content = dtype.itemsize
+        for length in shape:
+            content *= int(length)
+        found = member.file_size - file.tell()
+        if content != found:
+            raise ValueError(
+                f"the array {_name(member)!r} has {found:,} bytes where its header says {content:,}"
+            )
+    with archive.open(member) as file:
+        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def _neutralise(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def _say(error: BaseException) -> str:
+    """What is wrong with a file, in one line."""
+    if isinstance(error, RecursionError):
+        return "its description is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs more memory than there is"
+    return " ".join(str(error).split()) or type(error).__name__
