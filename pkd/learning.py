@@ -208,7 +208,7 @@ class Trial:
     def _identity(self) -> dict[str, Any]:
         compiled = self.compiled
         identity = {"model": type(compiled.model).__name__, "sizes": [compiled.n_states, len(compiled.features)]}
-        return {**identity, "optimum": self.optimal.value.hex(), "counts": self.given, **self.config}
+        return {**identity, "optimum": self.optimal_value.hex(), "counts": self.given, **self.config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         done = self.done

@@ -33,7 +33,8 @@ __all__ = [
 
 BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
 
-TRANSFORMERS = "pkd.transformers"  # the entry-point group of modules with configure(parser) and transform(problem, args)
+# The entry-point group of modules with configure(parser) and transform(problem, args).
+TRANSFORMERS = "pkd.transformers"
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -197,7 +198,7 @@ def fraction(text: str) -> float:
 
 
 def writable(text: str) -> Path:
-    """A file to be written; its folder must exist, because a long run should not fail at its end."""
+    """A file to be written, in a folder that exists: a long run should not fail at its end."""
     path = Path(text)
     if not path.parent.is_dir() or path.is_dir():
         raise argparse.ArgumentTypeError(

@@ -88,7 +88,9 @@ def _versions() -> str:
     import pkd
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    return f"pkd {pkd.__version__}, Python {platform.python_version()}, {packages}, {platform.system()} {platform.machine()}"
+    python = f"Python {platform.python_version()}"
+    machine = f"{platform.system()} {platform.machine()}"
+    return f"pkd {pkd.__version__}, {python}, {packages}, {machine}"
 
 
 def _replay(paths: list[str], *, trust: bool) -> int:
@@ -113,7 +115,8 @@ def _replay(paths: list[str], *, trust: bool) -> int:
             )
             codes.add(DIFFERS)
         else:
-            what = f"{' '.join(saved.model_words)}, {saved.label}, seed {saved.config['seed']}, {len(saved.returns):,} episodes"
+            model, seed = " ".join(saved.model_words), saved.config["seed"]
+            what = f"{model}, {saved.label}, seed {seed}, {len(saved.returns):,} episodes"
             print(
                 (
                     f"{path}: ok, regret, upper values and counts come out to the bit: "

@@ -103,7 +103,7 @@ def write_npz(
 
 def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the JSON of a file that `write_npz` wrote."""
-    arrays = read_arrays(path)
+    arrays = _read(path, "is not a file that pkd wrote")
     if META not in arrays:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise ModelError(
@@ -120,20 +120,24 @@ def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name; ModelError for everything else."""
+    """The arrays of any .npz file by name; ModelError for everything else."""
+    return _read(path, "cannot be read as an .npz file")
+
+
+def _read(path: str | Path, complaint: str) -> dict[str, np.ndarray]:
     try:
         if not Path(path).exists():
-            raise FileNotFoundError
+            raise ModelError(f"{path} does not exist")
         if not zipfile.is_zipfile(path):
             raise ValueError("it is no .npz file")
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             _refuse_size(members, Path(path).stat().st_size)
             return {_name(member): _read_array(archive, member) for member in members}
-    except FileNotFoundError:
-        raise ModelError(f"{path} does not exist") from None
+    except ModelError:
+        raise
     except DAMAGE as error:
-        raise ModelError(f"{path} is not a file that pkd wrote: {_say(error)}") from None
+        raise ModelError(f"{path} {complaint}: {_say(error)}") from None
 
 
 def _refuse_size(members: Sequence[zipfile.ZipInfo], stored: int) -> None:

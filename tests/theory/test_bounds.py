@@ -21,7 +21,9 @@ def test_the_known_delay_bound_with_the_printed_logarithms_is_the_worked_number(
 
 @pytest.mark.parametrize(("queue", "expected"), [(3, 26.515303), (4, 27.654738)])
 def test_the_printed_log_factor_of_a_queue_is_the_worked_number(queue, expected):
-    found = late.delay_log(queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True)
+    found = late.delay_log(
+        queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True
+    )
     assert found == pytest.approx(expected, abs=5e-7)
 
 
@@ -36,11 +38,15 @@ def test_the_generic_log_factors_are_the_worked_numbers():
 
 def test_the_corrected_log_factor_adds_the_clock_to_the_printed_one():
     sizes = {"actions": 2, "horizon": 10, "n_features": 20, "episodes": 1e4}
-    assert late.delay_log(3, 5, **sizes) - late.delay_log(3, 5, **sizes, printed=True) == pytest.approx(log(11))
+    assert late.delay_log(3, 5, **sizes) - late.delay_log(
+        3, 5, **sizes, printed=True
+    ) == pytest.approx(log(11))
 
 
 def test_the_corrected_union_log_adds_the_horizon_to_the_printed_one():
-    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(7, 20, 6, 100, printed=True) == pytest.approx(log(7))
+    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(
+        7, 20, 6, 100, printed=True
+    ) == pytest.approx(log(7))
 
 
 def test_a_small_support_beats_a_long_queue():
@@ -49,12 +55,16 @@ def test_a_small_support_beats_a_long_queue():
 
 
 def test_the_printed_bound_says_something_only_after_160_million_episodes():
-    first = bounds.smallest_episodes(lambda k: late.known_delay(**SIZES, episodes=k, printed=True), 10)
+    first = bounds.smallest_episodes(
+        lambda k: late.known_delay(**SIZES, episodes=k, printed=True), 10
+    )
     assert first == pytest.approx(1.6e8, rel=0.02)
 
 
 def test_the_smallest_number_of_episodes_is_where_a_bound_crosses_the_trivial_one():
-    assert bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101  # 10 sqrt(K) < K exactly for K > 100
+    assert (
+        bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101
+    )  # 10 sqrt(K) < K exactly for K > 100
 
 
 def test_a_bound_below_the_trivial_one_at_once_needs_one_episode():
@@ -73,7 +83,9 @@ def test_no_longest_inter_arrival_time_gives_no_logarithm_of_zero():
 
 def test_the_rate_without_delay_is_the_rate_of_an_mdp_and_not_zero():
     iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    assert late.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(10 * sqrt(5 * 2 * 1e4) * iota)
+    assert late.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(
+        10 * sqrt(5 * 2 * 1e4) * iota
+    )
 
 
 def test_a_delay_beyond_the_horizon_costs_no_more_than_one_up_to_it():
@@ -83,7 +95,9 @@ def test_a_delay_beyond_the_horizon_costs_no_more_than_one_up_to_it():
 
 def test_the_unknown_law_adds_a_hazard_for_each_counter_and_one_for_the_empty_queue():
     count, delta, K = 2 * 5 * 2, 0.05, 1e4
-    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [2 * log(32 * 10 * 2 * count * K / delta)] * (10 * (2 + 2))
+    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [
+        2 * log(32 * 10 * 2 * count * K / delta)
+    ] * (10 * (2 + 2))
     bound = late.unknown_delay(**SIZES, episodes=K)
     assert bound.lower_order == pytest.approx(2640 * 10 * log(e * K * 10) * sum(wide))
 
@@ -95,7 +109,11 @@ def test_without_waiting_there_is_no_hazard_to_learn():
 def test_the_first_order_bound_follows_each_delay():
     n, K = 2 * 2, 1e5
     delays = [[0, 1], [2, 3]]
-    logs = [(d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05) for row in delays for d in row]
+    logs = [
+        (d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05)
+        for row in delays
+        for d in row
+    ]
     found = late.first_order(delays, 20, 1, 50, K)
     assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
 
@@ -115,7 +133,9 @@ def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_fea
 
 
 def test_the_general_rate_caps_the_logarithm_of_y_by_the_support():
-    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(7 * sqrt(9 * (1 + log(20))) + 7 * 101)
+    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(
+        7 * sqrt(9 * (1 + log(20))) + 7 * 101
+    )
 
 
 def test_the_new_rate_improves_on_the_previous_one_by_the_factor_the_paper_claims():
@@ -126,14 +146,19 @@ def test_the_new_rate_improves_on_the_previous_one_by_the_factor_the_paper_claim
 
 def test_the_unknown_law_adds_the_second_term_of_theorem_two():
     iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    known, unknown = late.known_delay_rate(5, 2, 10, 3, 5, 1e4), late.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4)
+    known, unknown = (
+        late.known_delay_rate(5, 2, 10, 3, 5, 1e4),
+        late.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4),
+    )
     assert unknown.leading - known.leading == pytest.approx(10 * sqrt(2 * 5 * 2 * 1e4) * iota)
     assert unknown.lower_order - known.lower_order == pytest.approx(10 * 2 * 5 * 2 * iota**2)
 
 
 @pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
 def test_the_lower_bound_is_the_worked_number(printed, expected):
-    assert late.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(expected, abs=5e-7)
+    assert late.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(
+        expected, abs=5e-7
+    )
 
 
 def test_a_lower_bound_without_room_for_a_code_names_the_smallest_size():
