@@ -183,6 +183,8 @@ class Compiled(ABC):
         digest = hashlib.sha256(f"{self.horizon} {self.n_states} {self.policy().shape} {self.policy().dtype}".encode())
         for z, row in zip(self.features, self.outcomes, strict=True):
             digest.update(";".join(map(name, (z, *row))).encode())
+        for h in range(1, self.horizon + 1):
+            digest.update(repr(sorted(len(self.model.actions(x, y)) for x, y in self.decision_states(h))).encode())
         return digest.hexdigest()
 
     def check_policy(self, arms: np.ndarray) -> None:
