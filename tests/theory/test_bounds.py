@@ -187,3 +187,38 @@ def test_a_plot_draws_each_bound_and_the_trivial_one():
     bounds.plot({"root": lambda k: 10 * sqrt(k)}, [1, 100, 10_000], width=2.0, axes=axes)
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
     assert drawn == {"root": [10.0, 100.0, 1000.0], "trivial: 2 K": [2.0, 200.0, 20_000.0]}
+
+
+def test_rates_without_logarithms_can_be_compared_with_the_previous_one():
+    new = late.known_delay_rate(20, 3, 16, 4, 20, 1e6, logarithms=False)
+    assert new.leading == pytest.approx(16 * sqrt(4 * 20 * 3 * 1e6))
+    assert late.previous_rate(20, 3, 16, 4, 1e6) / new.leading == pytest.approx(sqrt(16) * 4**2)
+
+
+def test_the_unknown_rate_without_logarithms_adds_the_root_of_the_longest_wait():
+    new = late.unknown_delay_rate(20, 3, 16, 4, 2, 20, 1e6, logarithms=False)
+    assert new.leading == pytest.approx(16 * (sqrt(4 * 20 * 3 * 1e6) + sqrt(2 * 20 * 3 * 1e6)))
+    assert new.lower_order == 16 * (20 + 2) * 20 * 3
+
+
+def test_a_lower_bound_says_whether_it_is_proved():
+    """The absolute constant of the theorem is 2,817,999 for D~."""
+    small = late.lower_bound(100, 2, 100, 10, 40, 1e6)
+    assert not small.proved
+    sizes = (12 * 10**6, 2, 12 * 10**6, 3 * 10**6 - 1, 10**7)
+    assert late.lower_bound(*sizes, 1e16).proved
+    assert not late.lower_bound(*sizes, 1e10).proved  # too few episodes
+    assert pickle.loads(pickle.dumps(small)).proved is False
+
+
+def test_a_crude_maximal_delay_lengthens_the_queues_of_hazards_by_one():
+    """A learner that is told D = 9 meets queues of D_max(s, a) + 1 = 3."""
+    K, H, n = 1e5, 20, 2 * 4
+    tight = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2)
+    crude = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2, max_delay=9)
+    sizes = {"actions": 2, "horizon": H, "n_features": n, "episodes": K}
+    longer = late.delay_log(3, 2, **sizes) - late.delay_log(2, 2, **sizes)
+    growth = 56 * H * sqrt(K * log(e * K * H))
+    assert (crude.leading / growth) ** 2 - (tight.leading / growth) ** 2 == pytest.approx(
+        12 * longer
+    )

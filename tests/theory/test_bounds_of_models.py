@@ -221,3 +221,71 @@ def test_delays_that_differ_over_pairs_give_the_first_order_bound():
         late.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12
     )
     assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 1, 1, 3, 1e4)
+
+
+UNEVEN = {
+    (0, 0): {-1: 0.5, 0: 0.5},
+    (0, 1): {-1: 0.4, 0: 0.6},
+    (1, 0): {-1: 0.3, 0: 0.3, 1: 0.4},
+    (1, 1): {-1: 0.3, 0: 0.3, 2: 0.4},
+}
+
+
+def test_the_first_order_bound_counts_every_hazard_that_a_learner_meets():
+    """W(s, a) = 0, 0, 1, 2 and W = 2. The remark counts 1 + 2 hazards up to W(s, a), and with the
+    counters -1 and the empty queues 7; but a learner that knows only W meets 14.
+    """
+    H, K = 8, 400
+    mdp = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), H)
+    late_mdp = pkd_delay.DelayedMDP(mdp, UNEVEN, max_delay=2)
+    run = pkd_delay.learn(late_mdp, K, delay_law="unknown", optimism=pkd.Greedy())
+    arrivals = [z for z, row in run.counts.items() if hasattr(z, "waited") and sum(row.values())]
+    waits = [[0, 0], [1, 2]]
+    bound = late.first_order([[2, 2]] * 2, H, 2, 2, K, inter_arrivals=waits)
+    per_feature = 2 * log(32 * H * 2 * 8 * K / 0.05)  # B = 2 for tables and hazards, |Z| = W S A
+    counted = bound.lower_order / (2640 * H * log(e * K * H)) / per_feature - 4
+    assert counted == pytest.approx(len(arrivals))
+    assert len(arrivals) == 14
+
+
+def test_a_plan_from_old_counts_doubles_the_bound_at_most():
+    once, doubling = (bounds.regret_bound(Coins(), 1e4, replan=r) for r in ("every", "doubling"))
+    assert doubling.leading == pytest.approx(sqrt(2) * once.leading)
+    assert doubling.lower_order == pytest.approx(2 * once.lower_order)
+
+
+def test_a_bound_over_many_episodes_walks_the_model_once():
+    class Counted(Coins):
+        walks = 0
+
+        def start(self):
+            Counted.walks += 1
+            return super().start()
+
+    bound = bounds.ModelBound.of(Counted())
+    before = Counted.walks
+    assert [bound(k) for k in (1e2, 1e4)] == [bounds.regret_bound(Coins(), k) for k in (1e2, 1e4)]
+    assert Counted.walks == before
+
+
+def test_a_declared_range_caps_unknown_features_only():
+    """5 for sure, then an unknown coin for 1. The coin is capped at 6, and 5 is added to it: the
+    upper value leaves the declared range (0, 6), and a bound with R = 6 promises nothing.
+    """
+
+    class Paid(Coins):
+        horizon = 2
+
+        def start(self):
+            return (0, "paid")
+
+        def actions(self, x, y):
+            return ["take"] if y == "paid" else super().actions(x, y)
+
+        def step(self, x, y, a):
+            return [(1.0, 0, pkd.sure(0))] if y == "paid" else super().step(x, y, a)
+
+        def reward(self, x, y, a):
+            return 5.0 if y == "paid" else super().reward(x, y, a)
+
+    assert pkd.optimistic_plan(Paid(return_range=(0.0, 6.0)), {}, episodes=100).value == 11.0
