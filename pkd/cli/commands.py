@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pkd.cli import bound, check, compare, demo, learn, plan, report, verify
 from pkd.model import ModelError
@@ -17,6 +17,7 @@ from pkd.model import ModelError
 __all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
 
 GROUP = "pkd.commands"
+P = TypeVar("P", bound=argparse.ArgumentParser)
 
 
 class Command(Protocol):
@@ -66,9 +67,7 @@ def find_command(name: str) -> Command:
     return command
 
 
-def add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, wanted: str | None
-) -> None:
+def add_command(commands: argparse._SubParsersAction[P], name: str, wanted: str | None) -> None:
     """Adds one command to the parser: in full if it is `wanted`, else by its name and help line.
 
     wanted: the word in the place of the command. A help line is needed only where this word is no

@@ -111,8 +111,22 @@ def learn_all(
     optimum = pkd.plan(compiled, law).value
     wanted = not args.quiet and sys.stderr.isatty()
     alone = args.workers == 1 or len(jobs) == 1
-    common = args.episodes, args.delta, args.replan, optimum, wanted and alone
-    todo = [(Job(words, *job, *common),) for job in jobs]
+    todo = [
+        (
+            Job(
+                words=words,
+                optimism=rule,
+                seed=seed,
+                file=file,
+                episodes=args.episodes,
+                delta=args.delta,
+                replan=args.replan,
+                optimal_value=optimum,
+                progress=wanted and alone,
+            ),
+        )
+        for rule, seed, file in jobs
+    ]
     if alone or not wanted:
         return name, spread(learn_one, todo, args.workers)
     from tqdm import tqdm

@@ -90,11 +90,8 @@ def _print(
     columns = [
         i for i in range(5) if i not in (1, 2) or any(row[i] not in ("", "None") for row in policy)
     ]
-    print(
-        table(
-            [headers[i] for i in columns], ([row[i] for i in columns] for row in policy[:MOST_ROWS])
-        )
-    )
+    cells = [row[:5] for row in policy[:MOST_ROWS]]
+    print(table([headers[i] for i in columns], ([row[i] for i in columns] for row in cells)))
     if len(policy) > MOST_ROWS:
         print(f"... {len(policy) - MOST_ROWS} more states; --csv writes all of them")
 

@@ -6,7 +6,8 @@ engine sees it: which model it is of, and that shapes, types and ranges are thos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -325,18 +326,17 @@ def _read_run(
             f"pkd {__version__} reads the forms 1 and {FORM}"
         )
     features = [] if compiled is None else [*compiled.features, *chain(*compiled.outcomes)]
+    read: Callable[[Any], Hashable]
     if form == 1:
-        by_repr = {repr(value): value for value in features}
-        read = lambda text: read_repr(text, by_repr)  # noqa: E731
+        read = partial(read_repr, own={repr(value): value for value in features})
     else:
-        own = index_values(features)
-        read = lambda kept: decode(kept, own)  # noqa: E731
+        read = partial(decode, own=index_values(features))
     counts = {
         read(z): {read(x): n for x, n in row}
         for z, row in zip(meta["features"], meta["counts"], strict=True)
     }
     return Run(
-        **arrays,
+        **arrays,  # type: ignore[arg-type]
         optimal_value=meta["optimal_value"],
         counts=counts,
         config=meta["run"],

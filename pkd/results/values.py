@@ -100,8 +100,8 @@ def decode(read: JSON, own: Mapping[str, Hashable] | None = None) -> Hashable:
         case {"enum": [str(kind), str(name)]}:
             return Written(f"{kind}.{name}", key)
         case {"record": str(kind), "fields": dict(fields)}:
-            parts = ", ".join(f"{name}={decode(part, own)!r}" for name, part in fields.items())
-            return Written(f"{kind}({parts})", key)
+            said = ", ".join(f"{name}={decode(part, own)!r}" for name, part in fields.items())
+            return Written(f"{kind}({said})", key)
     raise ValueError(f"expected a value, found {read!r}")
 
 
