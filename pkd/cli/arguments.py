@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
@@ -111,10 +111,9 @@ def find_model(args: argparse.Namespace) -> Found:
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
-        made: Any = problem
         for transformer in transformers:
-            made = transformer.transform(made, args)
-        return made  # type: ignore[no-any-return]
+            problem = transformer.transform(problem, args)
+        return problem
 
     return find(word, parse_options(args.option), args.horizon, transform)
 

@@ -12,13 +12,38 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from pkd.cli.arguments import positive
-from pkd.cli.output import table, write_files
+from pkd.cli.output import Cell, table, write_files
 from pkd.model import ModelError
 from pkd.problem import installed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Showcase(Protocol):
+    """What a demonstration returns."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def headers(self) -> Sequence[str]: ...
+
+    @property
+    def rows(self) -> Sequence[Sequence[Cell]]: ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences below the table."""
+
+    @property
+    def figure(self) -> Figure: ...
+
 
 HELP = "run the main demonstration: table, figure in out/demo.png"
 GROUP = "pkd.demos"
@@ -53,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    show = _chosen(args.name)
+    show = _choose(args.name)
     args.out.mkdir(parents=True, exist_ok=True)
     given = {"episodes": args.episodes, "seeds": args.seeds}
     shown = show(
@@ -70,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(name: str | None) -> Any:
+def _choose(name: str | None) -> Callable[..., Showcase]:
     demos = installed(GROUP)
     if not demos:
         raise ModelError(
@@ -79,4 +104,5 @@ def _chosen(name: str | None) -> Any:
         )
     if name is not None and name not in demos:
         raise ModelError(f"no demonstration is called {name!r}; expected one of {', '.join(demos)}")
-    return demos[name or next(iter(demos))]
+    chosen: Callable[..., Showcase] = demos[name or next(iter(demos))]
+    return chosen

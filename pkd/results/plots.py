@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkd.results.run import Run
 
 POINTS = 2000  # of a curve; more would only make files large
 
 
-def axes(ax: Any = None) -> Any:
+def make_axes(ax: Axes | None = None) -> Axes:
     """The given axes, or new ones on a figure that needs no screen."""
     if ax is not None:
         return ax
@@ -22,12 +24,13 @@ def axes(ax: Any = None) -> Any:
     return Figure(figsize=(7, 4.5), layout="constrained").subplots()
 
 
-def plot_regret(runs: Sequence[Run], ax: Any = None, **line: Any) -> Any:
-    """The mean cumulative regret of runs that differ in their seed, with a band from the lowest to
-    the highest.
+def plot_regret(runs: Sequence[Run], ax: Axes | None = None, **line: Any) -> Axes:
+    """Draws the mean cumulative regret of runs that differ in their seed.
+
+    The band goes from the lowest run to the highest. line: options of matplotlib's `plot`.
     """
-    ax = axes(ax)
-    k = thinned(min(len(run.returns) for run in runs))
+    ax = make_axes(ax)
+    k = thin(min(len(run.returns) for run in runs))
     curves = np.array([run.regret[k] for run in runs])
     (drawn,) = ax.plot(k + 1, curves.mean(axis=0), label=line.pop("label", runs[0].label), **line)
     if len(runs) > 1:
@@ -45,12 +48,10 @@ def plot_regret(runs: Sequence[Run], ax: Any = None, **line: Any) -> Any:
     return ax
 
 
-def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
-    """What the plans believed (upper values), what their policies are worth, and the optimum
-    between them.
-    """
-    ax = axes(ax)
-    k = thinned(min(len(run.returns) for run in runs))
+def plot_values(runs: Sequence[Run], ax: Axes | None = None) -> Axes:
+    """Draws what the plans believed, what their policies are worth, and the optimum."""
+    ax = make_axes(ax)
+    k = thin(min(len(run.returns) for run in runs))
     for name, style in (("upper_values", "--"), ("policy_values", "-")):
         mean = np.mean([getattr(run, name)[k] for run in runs], axis=0)
         ax.plot(
@@ -68,9 +69,10 @@ def plot_values(runs: Sequence[Run], ax: Any = None) -> Any:
     return ax
 
 
-def thinned(count: int) -> np.ndarray:
-    """At most POINTS episodes, from 0, first and last among them: half of them evenly, half on a
-    logarithmic axis, whichever is drawn.
+def thin(count: int) -> np.ndarray:
+    """At most POINTS of the episodes 0 to count - 1, the first and the last among them.
+
+    Half of them are even on a plain axis, half on a logarithmic one.
     """
     half = min(count, POINTS // 2)
     return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(

@@ -239,7 +239,9 @@ def _guarantee(label: str, delta: float) -> str:
 def _figure(run: Run, number: int) -> str:
     with drawing(WIDTH, 5.6) as figure:
         upper, lower = figure.subplots(2, 1)
-        plot_regret([run], ax=upper).get_legend().remove()
+        legend = plot_regret([run], ax=upper).get_legend()
+        if legend is not None:
+            legend.remove()  # one line needs no name
         plot_values([run], ax=lower)
         handles, labels = lower.get_legend_handles_labels()
         lower.legend(

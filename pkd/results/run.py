@@ -30,6 +30,8 @@ from pkd.results.values import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkd.compiled import Compiled
     from pkd.planning import Model, Plan
 
@@ -285,7 +287,7 @@ class Run:
         compiled.refresh(belief)
         return Plan(compiled, belief, arms, float(self.upper_values[-1]))
 
-    def plot(self, ax: Any = None, **line: Any) -> Any:
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Cumulative regret over episodes, labelled by the rule and its constants; returns the
         axes.
         """

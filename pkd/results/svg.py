@@ -9,7 +9,10 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["CSS", "drawing", "inline"]
 
@@ -37,7 +40,7 @@ svg text{{fill:currentColor;font-family:system-ui,sans-serif!important}}"""
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[Any]:
+def drawing(width: float, height: float) -> Iterator[Figure]:
     """A new figure of so many inches, in the style of the page. What it holds must be drawn inside
     the `with`.
     """
@@ -63,7 +66,7 @@ def drawing(width: float, height: float) -> Iterator[Any]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def inline(figure: Any, says: str, salt: str) -> str:
+def inline(figure: Figure, says: str, salt: str) -> str:
     """The figure as an <svg> element; `says`: what it shows, for those who cannot see it; `salt`:
     different for each figure of a page.
     """
