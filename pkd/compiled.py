@@ -10,7 +10,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +174,7 @@ class Compiled(ABC):
         """What a file must have been saved with to fit this model: horizon, states, features, outcomes, actions."""
         from pkd.results.values import key_of
 
+        @cache
         def name(value: Any) -> str:
             try:
                 return key_of(value)

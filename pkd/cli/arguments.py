@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
 from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.workers import memory
 
 if TYPE_CHECKING:
     import pkd
@@ -160,22 +160,14 @@ def positive(text: str) -> int:
 
 def episodes(text: str) -> int:
     """A number of episodes whose record fits into the memory of this machine."""
-    number, memory = positive(text), _memory()
-    if number * BYTES_PER_EPISODE > memory:
-        most = f"{memory // BYTES_PER_EPISODE:,}"
+    number, room = positive(text), memory()
+    if number * BYTES_PER_EPISODE > room:
+        most = f"{room // BYTES_PER_EPISODE:,}"
         raise argparse.ArgumentTypeError(
             f"{text} episodes are too many to keep: expected at most {most} on this machine, "
-            f"with {memory / 2**30:.3g} GiB of memory"
+            f"with {room / 2**30:.3g} GiB of memory"
         )
     return number
-
-
-def _memory() -> int:
-    """Bytes of memory; 8 GiB where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 2**33
 
 
 def seed(text: str) -> int:

@@ -23,11 +23,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pkd.model import ModelError
+from pkd.workers import memory
 
 __all__ = ["read_arrays", "read_npz", "replacing", "write_csv", "write_npz", "write_text"]
 
 META = "meta"  # the array that holds the JSON text
-MOST_BYTES = 2**33  # that the arrays of one file may take in memory
+SHARE = 0.5  # of the memory of this machine that the arrays of one file may take
 INFLATION = 1032  # deflate cannot make more bytes out of one
 FORMULA = (
     "=",
@@ -142,8 +143,9 @@ def _read(path: str | Path, complaint: str) -> dict[str, np.ndarray]:
 
 def _refuse_size(members: Sequence[zipfile.ZipInfo], stored: int) -> None:
     claimed = sum(member.file_size for member in members)
-    if claimed > MOST_BYTES:
-        raise ValueError(f"it claims {claimed:,} bytes; at most {MOST_BYTES:,} are read")
+    most = int(SHARE * memory())
+    if claimed > most:
+        raise ValueError(f"it claims {claimed:,} bytes; this machine reads {most:,} at most")
     if sum(member.compress_size for member in members) > stored or any(
         member.file_size > INFLATION * max(member.compress_size, 1) for member in members
     ):

@@ -113,7 +113,7 @@ def key_of(value: Hashable) -> str:
 def index_values(values: Iterable[Hashable]) -> dict[str, Hashable]:
     """The values of a model by their keys, for `decode`; those that cannot be written left out."""
     found: dict[str, Hashable] = {}
-    for value in values:
+    for value in dict.fromkeys(values):
         try:
             found.setdefault(key_of(value), value)
         except TypeError:
@@ -127,7 +127,7 @@ def refuse_unwritable(values: Iterable[Hashable]) -> None:
     `learn` can call it with the features and outcomes of a model before a run that will be saved.
     """
     findings, known = [], dict[str, Hashable]()
-    for value in values:
+    for value in dict.fromkeys(values):
         try:
             key = key_of(value)
         except (TypeError, RecursionError) as problem:
