@@ -98,9 +98,7 @@ class Run:
 
     @property
     def regret(self) -> np.ndarray:
-        """Cumulative regret: sum over episodes of the optimal value less the exact value of the
-        policy.
-        """
+        """Cumulative regret: the sum of the optimal value less the exact value of the policy."""
         return np.cumsum(self.optimal_value - self.policy_values)
 
     @property
@@ -133,9 +131,7 @@ class Run:
         return self._words if self.policy is None else _in_words(self.policy, self.counts)
 
     def differences(self, other: Run) -> list[str]:
-        """What is not equal to the bit in two runs, one sentence each; the time they took does not
-        count.
-        """
+        """What is not equal to the bit in two runs, one sentence each; their times do not count."""
         found = []
         if dict(self.config) != dict(other.config):
             found.append(f"the configuration is {dict(self.config)} and {dict(other.config)}")
@@ -214,30 +210,31 @@ class Run:
             return run
         try:
             run._refuse_other_model(compiled)
-            return (
-                run
-                if arms is None
-                else attrs.evolve(run, policy=run._plan_again(compiled, arms, kept))
-            )
+            if arms is None:
+                return run
+            return attrs.evolve(run, policy=run._plan_again(compiled, arms, kept))
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None
 
     def _refuse_what_does_not_fit(self) -> None:
         """A ModelError where the parts of a file are not those of one run."""
+        _refuse_config(self.config)
         episodes = self.config["episodes"]
         shapes = {name: getattr(self, name).shape for name in ARRAYS[:3]}
         if set(shapes.values()) != {(episodes,)}:
             raise ModelError(f"expected {episodes} numbers each, found the shapes {shapes}")
         for name in ARRAYS[:3]:
-            if (dtype := getattr(self, name).dtype) != np.float64:
-                raise ModelError(f"{name}: expected the type float64, found {dtype}")
+            array = getattr(self, name)
+            if array.dtype != np.float64:
+                raise ModelError(f"{name}: expected the type float64, found {array.dtype}")
+            if not np.isfinite(array).all():
+                raise ModelError(f"{name}: expected finite numbers, found one that is not")
         plans = self.plans
         if plans.ndim != 1 or plans.dtype.kind != "i" or not _all_within(plans, 0, episodes - 1):
             raise ModelError(f"plans: expected episodes from 0 to {episodes - 1}")
         for name in ("optimal_value", "seconds"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not _is_number(value := getattr(self, name)):
                 raise ModelError(f"{name}: expected a number, found {value!r}")
         for name in ("version", "fingerprint"):
             if not isinstance(value := getattr(self, name), str):
@@ -246,14 +243,11 @@ class Run:
             raise ModelError(f"model_words: expected words, found {self.model_words!r}")
         for z, row in self.counts.items():
             for x, n in row.items():
-                if isinstance(n, bool) or not isinstance(n, int | float) or not 0 <= n < np.inf:
+                if not _is_number(n) or n < 0:
                     raise ModelError(f"counts of {z!r}, {x!r}: expected a number >= 0, found {n!r}")
         if self._words is not None and len(self._words.features) != len(self.counts):
             labels = len(self._words.features)
             raise ModelError(f"expected {len(self.counts)} labels of features, found {labels}")
-        for key in ("model", "delta", "seed", "replan"):
-            self.config[key]
-        from_config(self.config["optimism"])
 
     def _refuse_other_model(self, compiled: Compiled) -> None:
         """A ModelError where a file was not written for this model."""
@@ -288,9 +282,7 @@ class Run:
         return Plan(compiled, belief, arms, float(self.upper_values[-1]))
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
-        """Cumulative regret over episodes, labelled by the rule and its constants; returns the
-        axes.
-        """
+        """Draws the cumulative regret, labelled by the rule and its constants."""
         from pkd.results.plots import plot_regret
 
         return plot_regret([self], ax=ax, **line)
@@ -313,8 +305,28 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
 def _read_words(kept: Any) -> Words | None:
     if kept is None:
         return None
-    decisions = tuple((h, x, y, action) for h, x, y, action in kept["decisions"])
-    return Words(tuple(kept["features"]), decisions)
+    decisions = tuple((int(h), str(x), str(y), str(a)) for h, x, y, a in kept["decisions"])
+    return Words(tuple(map(str, kept["features"])), decisions)
+
+
+def _refuse_config(config: Any) -> None:
+    """A ModelError where a file says something that `learn` would not have taken."""
+    if not isinstance(config, dict):
+        raise ModelError(f"run: expected a configuration, found {config!r}")
+    for key in ("model", "episodes", "delta", "seed", "replan", "optimism"):
+        config[key]  # a KeyError names what is missing
+    for key, least in (("episodes", 1), ("seed", 0)):
+        value = config[key]
+        if type(value) is not int or value < least:
+            raise ModelError(f"{key}: expected a whole number >= {least}, found {value!r}")
+    if not _is_number(config["delta"]) or not 0 < config["delta"] < 1:
+        raise ModelError(f"delta: expected a number between 0 and 1, found {config['delta']!r}")
+    if config["replan"] not in ("every", "doubling"):
+        raise ModelError(f"replan: expected every or doubling, found {config['replan']!r}")
+    for key, value in config["optimism"].items():
+        if key != "rule" and not (value is None or isinstance(value, bool) or _is_number(value)):
+            raise ModelError(f"optimism: expected numbers, found {key} = {value!r}")
+    from_config(config["optimism"])
 
 
 def _read_run(
@@ -374,6 +386,11 @@ def _to_plain(config: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for key, value in config.items()
     }
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a finite number of JSON."""
+    return type(value) in (int, float) and abs(value) < np.inf  # type: ignore[arg-type]
 
 
 def _all_within(array: np.ndarray, low: float, high: float) -> bool:

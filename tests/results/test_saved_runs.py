@@ -142,12 +142,23 @@ def test_what_a_forged_file_says_never_reaches_an_engine(
         ("counts", [[[0, -1.0]], []], "counts of Day(number=0), 0: expected a number >= 0"),
         ("counts", [[[0, "x"]], []], "counts of Day(number=0), 0: expected a number >= 0"),
         ("form", 7, "it has the form 7 of pkd"),
+        ("run", [], "run: expected a configuration, found []"),
+        ("run", {}, "it has no entry 'model'"),
+        ("run", {"episodes": 0}, "episodes: expected a whole number >= 1, found 0"),
+        ("run", {"episodes": "40"}, "episodes: expected a whole number >= 1, found '40'"),
+        ("run", {"seed": -1}, "seed: expected a whole number >= 0, found -1"),
+        ("run", {"delta": 2}, "delta: expected a number between 0 and 1, found 2"),
+        ("run", {"replan": "never"}, "replan: expected every or doubling, found 'never'"),
+        ("run", {"optimism": {"rule": "Hope"}}, "optimism rule 'Hope' is unknown"),
+        ("run", {"optimism": {"rule": "MVP", "c1": "x"}}, "optimism: expected numbers, found c1"),
     ],
 )
 def test_a_forged_description_is_one_error(
     saved: Path, tmp_path: Path, entry: str, value: Any, message: str
 ) -> None:
     arrays, meta = read_npz(saved)
+    if value and isinstance(value, dict):
+        value = {**meta[entry], **value}
     write_npz(tmp_path / "forged.npz", arrays, {**meta, entry: value})
     with pytest.raises(pkd.ModelError) as error:
         pkd.Run.load(tmp_path / "forged.npz")
@@ -159,6 +170,14 @@ def test_counts_of_features_that_the_model_has_not_are_refused(saved: Path, tmp_
     write_npz(tmp_path / "forged.npz", arrays, {**meta, "features": ["a", "b"], "words": None})
     with pytest.raises(pkd.ModelError, match=r"counts have the feature 'a', which cannot occur"):
         pkd.Run.load(tmp_path / "forged.npz", Shop(3))
+
+
+def test_values_that_are_not_finite_are_refused(saved: Path, tmp_path: Path) -> None:
+    arrays, meta = read_npz(saved)
+    arrays["upper_values"][3] = np.nan
+    write_npz(tmp_path / "f.npz", arrays, meta)
+    with pytest.raises(pkd.ModelError, match="upper_values: expected finite numbers"):
+        pkd.Run.load(tmp_path / "f.npz")
 
 
 def test_arrays_of_another_type_are_refused(saved: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return all(alike(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, frozenset):
-        return sorted(map(repr, a)) == sorted(map(repr, b))
+        return all(any(alike(x, y) for y in b) for x in a)
     return True
 
 
