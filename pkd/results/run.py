@@ -1,14 +1,12 @@
 """The record of a learning run: regret, values, counts, and where it all came from.
 
-A file keeps the record with a fingerprint of its model. Whatever is read is checked, before an
-engine sees it: which model it is of, and that shapes, types and ranges are those of that model.
+`pkd.results.saved` says what a file keeps of it, and checks what a file says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial
-from itertools import chain, islice
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,49 +17,32 @@ from pkd import __version__
 from pkd.model import ModelError
 from pkd.optimism import from_config
 from pkd.results.files import DAMAGE, read_npz, write_npz
-from pkd.results.values import (
-    Written,
-    decode,
-    encode,
-    index_values,
-    key_of,
-    read_repr,
-    refuse_unwritable,
+from pkd.results.saved import (
+    ARRAYS,
+    BELIEF,
+    Words,
+    describe,
+    plan_again,
+    read_fields,
+    refuse_other_model,
+    refuse_unfit,
 )
+from pkd.results.values import Written, key_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkd.compiled import Compiled
     from pkd.planning import Model, Plan
 
 __all__ = ["Run"]
 
-BELIEF = (
-    "p",
-    "mean",
-    "n",
-)  # the parts of a belief that a file keeps; the rest follows from the configuration
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
-ARRAYS = ("upper_values", "policy_values", "returns", "plans")
-FORM = 2  # of a file; the form 1 had the repr of features and no fingerprint
 MOST_DECISIONS = 60  # that a file keeps in words
-
-
-@attrs.frozen
-class Words:
-    """A run in the words of its model, for readers who do not have the model."""
-
-    features: tuple[str, ...]  # the label of each feature, in the order of the counts
-    decisions: tuple[
-        tuple[int, str, str, str], ...
-    ]  # (step, x, y, action) of the last plan, its first states
 
 
 @attrs.frozen(eq=False)
 class Run:
-    """What a run of K episodes leaves behind. Arrays are per episode, (K,), unless they say
-    otherwise.
+    """What a run of K episodes leaves behind; arrays are (K,), one number per episode.
 
     >>> import pkd
     >>> stay, toss = [0.0, 1.0], [0.5, 0.5]
@@ -162,27 +143,12 @@ class Run:
 
         A feature or outcome that a file cannot give back is a ModelError, and no file is written.
         """
-        refuse_unwritable([*self.counts, *(x for row in self.counts.values() for x in row)])
-        words, policy = self.words, self.policy
-        meta = {
-            "form": FORM,
-            "run": _to_plain(self.config),
-            "optimal_value": float(self.optimal_value),
-            "seconds": float(self.seconds),
-            "version": self.version,
-            "model_words": list(self.model_words),
-            "words": words and attrs.asdict(words),
-            "fingerprint": self.fingerprint if policy is None else policy.compiled.fingerprint,
-            "features": [encode(z) for z in self.counts],
-            "counts": [
-                [[encode(x), float(n)] for x, n in row.items()] for row in self.counts.values()
-            ],
-        }
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        if policy is not None:
-            arrays["arms"] = policy.arms
-            arrays |= {f"belief_{name}": getattr(policy.belief, name) for name in BELIEF}
-        write_npz(path, arrays, meta)
+        if self.policy is not None:
+            belief = self.policy.belief
+            arrays["arms"] = self.policy.arms
+            arrays |= {f"belief_{name}": getattr(belief, name) for name in BELIEF}
+        write_npz(path, arrays, describe(self))
 
     @classmethod
     def load(cls, path: str | Path, model: Model | None = None) -> Run:
@@ -200,8 +166,8 @@ class Run:
         kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
         arms = arrays.pop("arms", None)
         try:
-            run = _read_run(arrays, meta, compiled)
-            run._refuse_what_does_not_fit()
+            run = cls(**read_fields(arrays, meta, compiled))
+            refuse_unfit(run)
         except KeyError as error:
             raise ModelError(f"{path} is not a saved run: it has no entry {error}") from None
         except DAMAGE as error:
@@ -209,77 +175,13 @@ class Run:
         if compiled is None:
             return run
         try:
-            run._refuse_other_model(compiled)
+            refuse_other_model(run, compiled)
             if arms is None:
                 return run
-            return attrs.evolve(run, policy=run._plan_again(compiled, arms, kept))
+            return attrs.evolve(run, policy=plan_again(run, compiled, arms, kept))
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None
-
-    def _refuse_what_does_not_fit(self) -> None:
-        """A ModelError where the parts of a file are not those of one run."""
-        _refuse_config(self.config)
-        episodes = self.config["episodes"]
-        shapes = {name: getattr(self, name).shape for name in ARRAYS[:3]}
-        if set(shapes.values()) != {(episodes,)}:
-            raise ModelError(f"expected {episodes} numbers each, found the shapes {shapes}")
-        for name in ARRAYS[:3]:
-            array = getattr(self, name)
-            if array.dtype != np.float64:
-                raise ModelError(f"{name}: expected the type float64, found {array.dtype}")
-            if not np.isfinite(array).all():
-                raise ModelError(f"{name}: expected finite numbers, found one that is not")
-        plans = self.plans
-        if plans.ndim != 1 or plans.dtype.kind != "i" or not _all_within(plans, 0, episodes - 1):
-            raise ModelError(f"plans: expected episodes from 0 to {episodes - 1}")
-        for name in ("optimal_value", "seconds"):
-            if not _is_number(value := getattr(self, name)):
-                raise ModelError(f"{name}: expected a number, found {value!r}")
-        for name in ("version", "fingerprint"):
-            if not isinstance(value := getattr(self, name), str):
-                raise ModelError(f"{name}: expected a text, found {value!r}")
-        if not all(isinstance(word, str) for word in self.model_words):
-            raise ModelError(f"model_words: expected words, found {self.model_words!r}")
-        for z, row in self.counts.items():
-            for x, n in row.items():
-                if not _is_number(n) or n < 0:
-                    raise ModelError(f"counts of {z!r}, {x!r}: expected a number >= 0, found {n!r}")
-        if self._words is not None and len(self._words.features) != len(self.counts):
-            labels = len(self._words.features)
-            raise ModelError(f"expected {len(self.counts)} labels of features, found {labels}")
-
-    def _refuse_other_model(self, compiled: Compiled) -> None:
-        """A ModelError where a file was not written for this model."""
-        if self.fingerprint and self.fingerprint != compiled.fingerprint:
-            raise ModelError(
-                "it was saved with another model, or with an earlier version of this one (the "
-                "fingerprints differ); give the model of the run"
-            )
-        compiled.counted(self.counts)  # every feature and outcome must be one of the model's
-
-    def _plan_again(
-        self, compiled: Compiled, arms: np.ndarray, kept: Mapping[str, np.ndarray | None]
-    ) -> Plan:
-        """The last plan from the arrays of a file, checked before an engine sees them."""
-        from pkd.planning import Plan
-
-        compiled.check_policy(arms)
-        bonus = from_config(self.config["optimism"]).bonus()
-        belief = compiled.optimistic(bonus, self.config["episodes"], self.config["delta"])
-        for name, high in zip(BELIEF, (1.0, np.inf, np.inf), strict=True):
-            part, room = kept[name], getattr(belief, name)
-            low = -np.inf if name == "mean" else 0.0
-            if part is None or part.shape != room.shape or part.dtype != room.dtype:
-                found = "nothing" if part is None else f"{part.dtype} of shape {part.shape}"
-                raise ModelError(
-                    f"belief_{name}: expected {room.dtype} of shape {room.shape}, found {found}"
-                )
-            if not np.isfinite(part).all() or not _all_within(part, low, high):
-                raise ModelError(f"belief_{name}: expected numbers from {low:g} to {high:g}")
-            room[...] = part
-        compiled.refresh(belief)
-        return Plan(compiled, belief, arms, float(self.upper_values[-1]))
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draws the cumulative regret, labelled by the rule and its constants."""
@@ -302,66 +204,6 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
         return None
 
 
-def _read_words(kept: Any) -> Words | None:
-    if kept is None:
-        return None
-    decisions = tuple((int(h), str(x), str(y), str(a)) for h, x, y, a in kept["decisions"])
-    return Words(tuple(map(str, kept["features"])), decisions)
-
-
-def _refuse_config(config: Any) -> None:
-    """A ModelError where a file says something that `learn` would not have taken."""
-    if not isinstance(config, dict):
-        raise ModelError(f"run: expected a configuration, found {config!r}")
-    for key in ("model", "episodes", "delta", "seed", "replan", "optimism"):
-        config[key]  # a KeyError names what is missing
-    for key, least in (("episodes", 1), ("seed", 0)):
-        value = config[key]
-        if type(value) is not int or value < least:
-            raise ModelError(f"{key}: expected a whole number >= {least}, found {value!r}")
-    if not _is_number(config["delta"]) or not 0 < config["delta"] < 1:
-        raise ModelError(f"delta: expected a number between 0 and 1, found {config['delta']!r}")
-    if config["replan"] not in ("every", "doubling"):
-        raise ModelError(f"replan: expected every or doubling, found {config['replan']!r}")
-    for key, value in config["optimism"].items():
-        if key != "rule" and not (value is None or isinstance(value, bool) or _is_number(value)):
-            raise ModelError(f"optimism: expected numbers, found {key} = {value!r}")
-    from_config(config["optimism"])
-
-
-def _read_run(
-    arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], compiled: Compiled | None
-) -> Run:
-    """The run that a file describes, still unchecked."""
-    form = meta.get("form", 1)
-    if form not in (1, FORM):
-        raise ModelError(
-            f"it has the form {form} of pkd {meta.get('version')}; "
-            f"pkd {__version__} reads the forms 1 and {FORM}"
-        )
-    features = [] if compiled is None else [*compiled.features, *chain(*compiled.outcomes)]
-    read: Callable[[Any], Hashable]
-    if form == 1:
-        read = partial(read_repr, own={repr(value): value for value in features})
-    else:
-        read = partial(decode, own=index_values(features))
-    counts = {
-        read(z): {read(x): n for x, n in row}
-        for z, row in zip(meta["features"], meta["counts"], strict=True)
-    }
-    return Run(
-        **arrays,  # type: ignore[arg-type]
-        optimal_value=meta["optimal_value"],
-        counts=counts,
-        config=meta["run"],
-        seconds=meta["seconds"],
-        version=meta["version"],
-        model_words=tuple(meta.get("model_words", ())),
-        words=_read_words(meta.get("words")),
-        fingerprint=meta.get("fingerprint", ""),
-    )
-
-
 def _counts_by_text(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
     """Counts by the text that tells values apart, so that runs from files can be compared.
 
@@ -374,24 +216,3 @@ def _counts_by_text(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, 
         {name(z): {name(x): n for x, n in row.items()} for z, row in counts.items()}
         for counts in runs
     ]
-
-
-def _to_plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that JSON can say: NumPy numbers become those of Python."""
-    return {
-        key: _to_plain(value)
-        if isinstance(value, Mapping)
-        else value.item()
-        if isinstance(value, np.generic)
-        else value
-        for key, value in config.items()
-    }
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value is a finite number of JSON."""
-    return type(value) in (int, float) and abs(value) < np.inf  # type: ignore[arg-type]
-
-
-def _all_within(array: np.ndarray, low: float, high: float) -> bool:
-    return bool(((array >= low) & (array <= high)).all())

@@ -18,7 +18,7 @@ import pkd
 from pkd.cli import main
 from pkd.results.files import read_npz, replacing, write_npz
 from pkd.results.report import page
-from pkd.results.run import Words
+from pkd.results.saved import Words
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
