@@ -30,14 +30,7 @@ __all__ = ["read_arrays", "read_npz", "replacing", "write_csv", "write_npz", "wr
 META = "meta"  # the array that holds the JSON text
 SHARE = 0.5  # of the memory of this machine that the arrays of one file may take
 INFLATION = 1032  # deflate cannot make more bytes out of one
-FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-)  # a spreadsheet takes a cell that starts so for a program
+FORMULA = tuple("=+-@\t\r")  # a spreadsheet runs a cell that starts with one of these
 # What the standard library and NumPy raise on damaged files.
 DAMAGE = (
     AttributeError,

@@ -7,16 +7,16 @@ their seed are one configuration: one line of the comparison and one band of its
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pkd import __version__
 from pkd.optimism import from_config
+from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
 from pkd.results.run import MOST_DECISIONS, Run
 from pkd.results.svg import CSS, drawing, inline
@@ -27,35 +27,6 @@ GOAL = 0.95
 FAR_APART = 20.0  # ratio of regrets from which on a logarithmic axis is needed
 EXTREMES = 5  # features at each end of the table of counts
 WIDTH = 5.2  # inches of a figure: so that its letters can be read where the page is 400 pixels wide
-STYLE = """:root{color-scheme:light dark;--ink:#1a1a1a;--paper:#fff;--soft:#5a5a5a;--rule:#d8d8d8}
-@media (prefers-color-scheme: dark){
-:root{--ink:#e8e8e8;--paper:#16181c;--soft:#a8a8a8;--rule:#3a3e45}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1rem}
-h1{font-size:1.6rem;line-height:1.2}
-h2{font-size:1.25rem;line-height:1.3;margin:2.5rem 0 .5rem}
-h2{border-top:1px solid var(--rule);padding-top:1rem}
-h3{font-size:1rem;margin:1.5rem 0 .3rem}
-h1,h2,h3,dd{overflow-wrap:anywhere}td{overflow-wrap:break-word}
-p{margin:.4rem 0}.soft,figcaption,caption{color:var(--soft);font-size:.9rem}
-figure{margin:1rem 0}caption{text-align:left;padding-bottom:.3rem}
-dl{display:grid;grid-template-columns:minmax(7rem,auto) 1fr;gap:.15rem 1rem;margin:.5rem 0}
-dt{color:var(--soft)}dd{margin:0}
-table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{text-align:left;vertical-align:top;padding:.25rem .9rem .25rem 0}
-th,td{border-bottom:1px solid var(--rule)}
-th{font-weight:600}td.n,th.n{text-align:right}.scroll{overflow-x:auto}summary{cursor:pointer}
-@media (max-width:40rem){dl{grid-template-columns:2fr 3fr}
-table.wide thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}
-table.wide,table.wide tbody,table.wide tr,table.wide td,table.wide caption{display:block}
-table.wide,table.wide tbody,table.wide tr,table.wide td,table.wide caption{width:100%}
-table.wide tr{border-bottom:2px solid var(--rule);padding:.5rem 0}
-table.wide td,table.wide td.n{display:flex;justify-content:space-between;gap:1rem}
-table.wide td,table.wide td.n{border:0;padding:.1rem 0;text-align:right}
-table.wide td::before{content:attr(data-label);color:var(--soft);text-align:left}
-table.wide td::before{flex:none;max-width:50%}
-table.wide td:empty{display:none}}"""
 
 
 def page(runs: Mapping[str, Run]) -> str:
@@ -63,7 +34,7 @@ def page(runs: Mapping[str, Run]) -> str:
     groups = _configurations(runs)
     models = list(dict.fromkeys(_model(run) for run in runs.values()))
     title = f"pkd report: {', '.join(models)}"
-    parts = [f"<h1>{_text(title)}</h1>", f'<p class="soft">{_text(_summary(runs, groups))}</p>']
+    parts = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{escape(_summary(runs, groups))}</p>']
     if len(runs) > 1:
         parts.append(_comparison(groups))
     parts += [
@@ -76,7 +47,7 @@ def page(runs: Mapping[str, Run]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{_text(title)}</title><style>{STYLE}\n{CSS}</style>"
+        f"<title>{escape(title)}</title><style>{STYLE}\n{CSS}</style>"
     )
     body = "\n".join(parts)
     return (
@@ -143,13 +114,13 @@ def _comparison(groups: Sequence[Sequence[Run]]) -> str:
         for i in range(len(headers))
         if any(row[i] for row in rows) and (i > 0 or len({row[0] for row in rows}) > 1)
     ]
-    table = _table(
+    listed = table(
         [headers[i] for i in columns],
         [[row[i] for i in columns] for row in rows],
         _MEANS,
         wide=True,
     )
-    return f"<section><h2>Comparison</h2>{table}{_joint_figure(groups)}</section>"
+    return f"<section><h2>Comparison</h2>{listed}{_joint_figure(groups)}</section>"
 
 
 _MEANS = (
@@ -220,11 +191,11 @@ def _section(name: str, run: Run, number: int) -> str:
         ),
     }
     listed = "".join(
-        f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in facts.items()
+        f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in facts.items()
     )
     heading = f"{_model(run)}: {rule.label}, seed {config['seed']}"
     content = f"<dl>{listed}</dl>{_figure(run, number)}{_counts(run)}{_decisions(run)}"
-    return f"<section><h2>{_text(heading)}</h2>{content}</section>"
+    return f"<section><h2>{escape(heading)}</h2>{content}</section>"
 
 
 def _guarantee(label: str, delta: float) -> str:
@@ -289,7 +260,7 @@ def _counts(run: Run) -> str:
         f"{_count(len(visits), 'unknown feature')}, {never or 'none'} of them never visited; "
         "the most visited first."
     )
-    return f"<h3>Counts</h3>{_table(['feature', 'visits', 'outcomes seen'], cells, some)}"
+    return f"<h3>Counts</h3>{table(['feature', 'visits', 'outcomes seen'], cells, some)}"
 
 
 def _decisions(run: Run) -> str:
@@ -307,13 +278,13 @@ def _decisions(run: Run) -> str:
         if len(rows) == MOST_DECISIONS
         else ""
     )
-    table = _table(
+    listed = table(
         [headers[i] for i in columns],
         [[row[i] for i in columns] for row in rows],
         f"What the last plan does.{cut}",
     )
     summary = f"<summary>The last plan, {_count(len(rows), 'state')}</summary>"
-    return f"<h3>Policy</h3><details>{summary}{table}</details>"
+    return f"<h3>Policy</h3><details>{summary}{listed}</details>"
 
 
 def _late_regret(run: Run) -> float:
@@ -355,55 +326,12 @@ def _distinct(labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], caption: str, *, wide: bool = False
-) -> str:
-    """A table of texts; a wide one becomes a list of cards on a narrow screen and keeps its roles
-    there.
-    """
-    kept = [list(row) for row in rows]
-    right = [all(_is_number(row[i]) for row in kept) for i in range(len(headers))]
-    sides = ['class="n" ' if one else "" for one in right]
-    head = "".join(
-        f'<th {side}scope="col" role="columnheader">{_text(name)}</th>'
-        for name, side in zip(headers, sides, strict=True)
-    )
-    body = "".join(
-        '<tr role="row">'
-        + "".join(
-            f'<td {side}role="cell" data-label="{_text(name)}">{_text(cell)}</td>'
-            for name, side, cell in zip(headers, sides, row, strict=True)
-        )
-        + "</tr>"
-        for row in kept
-    )
-    return (
-        f'<div class="scroll"><table role="table"{" class=wide" if wide else ""}>'
-        f"<caption>{_text(caption)}</caption>"
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>'
-        f'<tbody role="rowgroup">{body}</tbody></table></div>'
-    )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "") or "0")
-    except ValueError:
-        return False
-    return True
-
-
 def _number(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
-    return (
-        f"{value:.6g}" if abs(value) > 1e-12 else "0"
-    )  # what rounding leaves of nothing is nothing
+    # Rounding noise is printed as 0.
+    return f"{value:.6g}" if abs(value) > 1e-12 else "0"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _text(value: str) -> str:
-    return html.escape(value)

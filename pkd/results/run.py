@@ -61,12 +61,10 @@ class Run:
     config: Mapping[str, Any]
     seconds: float
     version: str = __version__
-    policy: Plan | None = attrs.field(
-        default=None, repr=False
-    )  # the last plan; after `load` only where a model is given
-    model_words: tuple[
-        str, ...
-    ] = ()  # what `pkd learn` was told about the model; empty where the model was an object
+    # The last plan; after `load` only where a model is given.
+    policy: Plan | None = attrs.field(default=None, repr=False)
+    # What `pkd learn` was told about the model; empty where the model was an object.
+    model_words: tuple[str, ...] = ()
     fingerprint: str = ""  # of the model, as a file keeps it; empty where there is no file
     _words: Words | None = attrs.field(default=None, repr=False)  # as a file keeps them
 

@@ -46,9 +46,8 @@ class Words:
     """A run in the words of its model, for readers who do not have the model."""
 
     features: tuple[str, ...]  # the label of each feature, in the order of the counts
-    decisions: tuple[
-        tuple[int, str, str, str], ...
-    ]  # (step, x, y, action) of the last plan, its first states
+    # (step, x, y, action) of the last plan, its first states.
+    decisions: tuple[tuple[int, str, str, str], ...]
 
 
 def describe(run: Run) -> dict[str, object]:

@@ -90,9 +90,8 @@ def inline(figure: Figure, says: str, salt: str) -> str:
     drawn = drawn.replace("xlink:href", "href").replace(INK, "currentColor")
     for i, stand_in in enumerate(STAND_INS, start=1):
         drawn = drawn.replace(stand_in, f"var(--line-{i})")
-    drawn = re.sub(
-        r"(\.\d\d)\d+", r"\1", drawn
-    )  # hundredths of a point are more than a screen shows
+    # Hundredths of a point are more than a screen shows.
+    drawn = re.sub(r"(\.\d\d)\d+", r"\1", drawn)
     return re.sub(r"\n\s*", "\n", drawn).replace(
         "<svg", f'<svg role="img" aria-label="{html.escape(says)}"', 1
     )
