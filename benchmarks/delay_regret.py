@@ -90,7 +90,7 @@ def practical_row(problem: str, agent: str, runs: list[pkd.Run]) -> tuple[Any, .
     """Mean regret and its range, and the median number of episodes to the goal."""
     regrets = [float(run.regret[-1]) for run in runs]
     episodes = len(runs[0].returns)
-    reached = sorted(run.episodes_to(GOAL) or episodes + 1 for run in runs)[len(runs) // 2]
+    reached = sorted(run.episodes_to(GOAL, baseline=0.0) or episodes + 1 for run in runs)[len(runs) // 2]
     cells = (f"{value:.1f}" for value in (sum(regrets) / len(runs), min(regrets), max(regrets)))
     return problem, agent, len(runs[0].counts), episodes, *cells, reached if reached <= episodes else f"> {episodes}"
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pkd import bounds as bounds
+    from pkd import cli as cli
     from pkd import explore as explore
     from pkd import kernels as kernels
+    from pkd import results as results
     from pkd import workers as workers
     from pkd.check import check_model as check_model
     from pkd.engine import Compiled as Compiled
@@ -77,7 +79,7 @@ _HOMES = {
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "explore", "kernels", "workers")
+_MODULES = ("bounds", "cli", "explore", "kernels", "results", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

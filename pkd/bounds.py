@@ -1,87 +1,148 @@
-"""The regret theorems as functions: explicit constants, O-forms, and when they say something.
+"""The regret theorem as functions: its explicit constants, its O-form, and when it says something.
 
-The general theorem of the paper bounds the regret of the optimistic algorithm by a sum over the unknown features; Theorems 1 and 2 and the
-first-order remark follow from it with the sizes of a delayed MDP, and Theorem 3 is the lower bound. Every function takes sizes, except
-`regret_bound`, which counts them on a model. `..._rate` functions are the paper's O-forms with constant 1. `printed=True` computes what
-the paper prints where its logarithms or constants had to be corrected (docs/errata.md).
+The general theorem of the paper bounds the regret of the optimistic algorithm by a sum over the
+unknown features. `general` and `general_rate` take sizes; `regret_bound` counts them on a model.
+All bounds are made of two terms, two logarithms and the constants 56 and 2640; adapters build their
+corollaries from `explicit`, `support_log` and `check_sizes`. `printed=True` computes what the paper
+prints where its logarithms had to be corrected (docs/errata.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from math import log, sqrt
-from typing import TYPE_CHECKING
+from math import e, log, sqrt
+from typing import TYPE_CHECKING, Literal
 
-from pkd.bound_terms import Bound, check_sizes, explicit, support_log, union_log
-from pkd.delay_bounds import (
-    code_size,
-    delay_log,
-    first_order,
-    known_delay,
-    known_delay_rate,
-    lower_bound,
-    previous_rate,
-    unknown_delay,
-    unknown_delay_rate,
-)
+import attrs
+
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.survey import survey
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkd.compiled import Compiled
+    from pkd.engine import Compiled
 
 __all__ = [
     "Bound",
-    "code_size",
-    "delay_log",
-    "first_order",
+    "ModelBound",
+    "check_sizes",
+    "explicit",
     "general",
     "general_rate",
-    "known_delay",
-    "known_delay_rate",
-    "lower_bound",
     "plot",
-    "previous_rate",
     "regret_bound",
     "smallest_episodes",
     "support_log",
     "union_log",
-    "unknown_delay",
-    "unknown_delay_rate",
 ]
 
+# The constants of the two terms, from the lemmas "per episode" (28, 660) and "sum of U" (4).
+LEADING, LOWER = 56, 2640
 
-def regret_bound(model: PartiallyKnownMDP | Compiled, episodes: float, delta: float = 0.05) -> Bound:
-    """The explicit bound for a model, compiled or not, which holds with probability 1 - delta for `pkd.MVP()` with its default constants.
+
+class Bound(float):
+    """A regret bound is a number that remembers its two terms.
+
+    `leading` grows with sqrt(K), `lower_order` with log(K).
+    """
+
+    leading: float
+    lower_order: float
+
+    def __new__(cls, leading: float, lower_order: float = 0.0) -> Bound:
+        bound = super().__new__(cls, leading + lower_order)
+        bound.leading, bound.lower_order = leading, lower_order
+        return bound
+
+    def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.leading, self.lower_order)
+
+
+def regret_bound(
+    model: PartiallyKnownMDP | Compiled,
+    episodes: float,
+    delta: float = 0.05,
+    *,
+    replan: Literal["every", "doubling"] = "every",
+) -> Bound:
+    """The explicit bound of the general theorem for a model, compiled or not.
 
         56 R sqrt(K log(eKM) sum_z ell(z)) + 2640 R log(eKM) sum_z B(z) ell_2(z)
 
-    R takes the place of the paper's H: the length of the declared return range, or else of the range of possible returns from the start
-    (the widest one, where the start is random). M is the horizon, or the most unknown moves of an episode where CHANCE states make them
-    more. ell(z) is the largest ell(z, y') over the y' that can come with z, so a short queue pays for a short queue. Known features are
-    left out. The feature of an unknown reward adds log(32 H^2 |W| K / delta) to both sums: only its mean is learned.
+    R takes the place of the paper's H: the length of the declared return range, or else of the
+    range of possible returns from the start (the widest one, where the start is random). M is the
+    horizon, or the most unknown moves of an episode where CHANCE states make them more. ell(z) is
+    the largest ell(z, y') over the y' that can come with z. Known features are left out.
+
+    What is proved: for `pkd.MVP()` with its default constants and `replan="every"`, in a model
+    whose rewards are known and whose values stay in a range of length R at every step, the regret
+    of K episodes stays below this number with probability 1 - delta. Where one of these conditions
+    does not hold:
+
+    - `replan="doubling"`: a plan uses counts of at least half of the present ones. The leading term
+      grows by sqrt(2), the other by 2; `replan="doubling"` here returns that.
+    - `n_features` below the number of features that can occur: the failure probability grows from
+      delta by their ratio. An unknown law of arrivals with |Z| = W S A has 1 - 4 delta.
+    - Unknown rewards: each adds log(32 H^2 |W| K / delta) to both sums, because only its mean is
+      learned. The paper has no such theorem; this is our extension of it.
+    - A declared `return_range` caps unknown features only. If known rewards lift an estimated value
+      above it, R is too small and the number is no bound.
     """
-    if not isinstance(model, PartiallyKnownMDP):
-        model = model.model  # what was compiled
-    check_sizes(horizon=model.horizon, episodes=episodes, delta=delta)
-    found = survey(model)
-    horizon = model.horizon
-    count = len(found.features) if model.n_features is None else model.n_features
-    first = lower = 0.0
-    for z, followers in found.features.items():
-        support = model.branching(z)
-        wide = support * support_log(support, horizon, count, episodes, delta)
-        shares = [model.share(z, y) for y in followers]
-        spread = max(found.n_y if share is None else 1 / share for share in shares)
-        first += min(union_log(horizon, spread, count, episodes, delta), wide)
-        lower += wide
-    if found.rewards:
-        means = len(found.rewards) * union_log(horizon, 1, len(found.rewards), episodes, delta)
-        first, lower = first + means, lower + means
-    width = found.width if model.return_range is None else model.return_range[1] - model.return_range[0]
-    return explicit(width, episodes * max(horizon, found.unknown_moves), episodes, first, lower)
+    check_sizes(episodes=episodes, delta=delta)
+    bound = ModelBound.of(model, delta)(episodes)
+    return Bound(sqrt(2) * bound.leading, 2 * bound.lower_order) if replan == "doubling" else bound
+
+
+@attrs.frozen
+class ModelBound:
+    """The bound of one model as a function of K; the model is walked once."""
+
+    width: float  # R
+    horizon: int
+    moves: int  # M
+    n_features: int  # |Z| in the logarithms
+    supports: tuple[int, ...]  # B(z) of each unknown feature
+    spreads: tuple[float, ...]  # the largest 1 / share(z, y') of each unknown feature
+    n_rewards: int  # |W|, the unknown rewards
+    delta: float
+
+    @classmethod
+    def of(cls, model: PartiallyKnownMDP | Compiled, delta: float = 0.05) -> ModelBound:
+        """Counts the sizes of a model, compiled or not."""
+        if not isinstance(model, PartiallyKnownMDP):
+            model = model.model  # what was compiled
+        check_sizes(horizon=model.horizon, delta=delta)
+        found, declared = survey(model), model.return_range
+        spreads = []
+        for z, followers in found.features.items():
+            shares = [model.share(z, y) for y in followers]
+            spreads.append(max(found.n_y if share is None else 1 / share for share in shares))
+        return cls(
+            width=found.width if declared is None else declared[1] - declared[0],
+            horizon=model.horizon,
+            moves=max(model.horizon, found.unknown_moves),
+            n_features=len(found.features) if model.n_features is None else model.n_features,
+            supports=tuple(model.branching(z) for z in found.features),
+            spreads=tuple(spreads),
+            n_rewards=len(found.rewards),
+            delta=delta,
+        )
+
+    def __call__(self, episodes: float) -> Bound:
+        """The bound for K episodes."""
+        sizes = (self.horizon, self.n_features, episodes, self.delta)
+        wide = [b * support_log(b, *sizes) for b in self.supports]
+        first = sum(
+            min(union_log(self.horizon, spread, *sizes[1:]), w)
+            for spread, w in zip(self.spreads, wide, strict=True)
+        )
+        means = 0.0
+        if self.n_rewards:
+            one = union_log(self.horizon, 1, self.n_rewards, episodes, self.delta)
+            means = self.n_rewards * one
+        visits = episodes * self.moves
+        return explicit(self.width, visits, episodes, first + means, sum(wide) + means)
 
 
 def general(
@@ -94,23 +155,88 @@ def general(
     n_features: int | None = None,
     width: float | None = None,
 ) -> Bound:
-    """The general theorem: 56 H sqrt(K log(eKH) sum_z ell(z)) + 2640 H log(eKH) sum_z B(z) ell_2(z).
+    """The general theorem: 56 H sqrt(K log(eKH) sum_z ell(z)) + 2640 H log(eKH) sum_z B(z)
+    ell_2(z).
 
-    `branching` lists B(z) of the unknown features; known ones are left out of both sums. `width` replaces the factor H where the returns
-    lie in an interval of another length.
+    `branching` lists B(z) of the unknown features; known ones are left out of both sums. `width`
+    replaces the factor H where the returns lie in an interval of another length.
     """
     supports = list(branching)
-    check_sizes(horizon=horizon, n_y=n_y, episodes=episodes, delta=delta, branching=min(supports, default=1))
+    check_sizes(
+        horizon=horizon, n_y=n_y, episodes=episodes, delta=delta, branching=min(supports, default=1)
+    )
     count = len(supports) if n_features is None else n_features
     first = union_log(horizon, n_y, count, episodes, delta) if supports else 0.0
     wide = [b * support_log(b, horizon, count, episodes, delta) for b in supports]
-    return explicit(horizon if width is None else width, episodes * horizon, episodes, sum(min(first, w) for w in wide), sum(wide))
+    return explicit(
+        horizon if width is None else width,
+        episodes * horizon,
+        episodes,
+        sum(min(first, w) for w in wide),
+        sum(wide),
+    )
 
 
 def general_rate(branching: Iterable[int], *, horizon: int, n_y: int, episodes: float) -> Bound:
     """H sqrt(K sum_z min(log |Y|, B(z))) + H sum_z B(z), other logarithms left out."""
     supports = list(branching)
-    return Bound(horizon * sqrt(episodes * sum(min(log(n_y), b) for b in supports)), horizon * sum(supports))
+    return Bound(
+        horizon * sqrt(episodes * sum(min(log(n_y), b) for b in supports)), horizon * sum(supports)
+    )
+
+
+def union_log(
+    horizon: int,
+    n_y: float,
+    n_features: int,
+    episodes: float,
+    delta: float = 0.05,
+    *,
+    printed: bool = False,
+) -> float:
+    """ell_1 = log(32 H^2 |Y| |Z| K / delta) pays for a union bound over y; `printed` has H in place
+    of H^2.
+    """
+    return log(32 * horizon ** (1 if printed else 2) * n_y * n_features * episodes / delta)
+
+
+def support_log(
+    support: int, horizon: int, n_features: int, episodes: float, delta: float = 0.05
+) -> float:
+    """ell_2(z) = log(32 H B(z) |Z| K / delta) pays, B(z) times, for all functions on B(z) points."""
+    return log(32 * horizon * support * n_features * episodes / delta)
+
+
+def explicit(width: float, visits: float, episodes: float, first: float, lower: float) -> Bound:
+    """The two terms, from first = sum_z ell(z) and lower = sum_z B(z) ell_2(z).
+
+    visits: a bound on the count of one feature.
+    """
+    growth = log(e * visits)
+    return Bound(LEADING * width * sqrt(episodes * growth * first), LOWER * width * growth * lower)
+
+
+def check_sizes(
+    from_zero: Mapping[str, int] | None = None, *, delta: float, **sizes: float
+) -> None:
+    """Raises one ModelError that names everything out of range.
+
+    Sizes are at least 1, those of `from_zero` at least 0, and delta lies strictly between 0 and 1.
+    """
+    findings = [
+        f"{name} is {size!r}; expected a number of at least 1"
+        for name, size in sizes.items()
+        if not size >= 1
+    ]
+    findings += [
+        f"{name} is {size!r}; expected 0 or more"
+        for name, size in (from_zero or {}).items()
+        if not size >= 0
+    ]
+    if not 0 < delta < 1:
+        findings.append(f"delta is {delta!r}; expected a probability strictly between 0 and 1")
+    if findings:
+        raise ModelError(findings)
 
 
 def smallest_episodes(bound: Callable[[int], float], width: float) -> int:
@@ -122,7 +248,10 @@ def smallest_episodes(bound: Callable[[int], float], width: float) -> int:
     while not bound(high) < width * high:
         high *= 2
         if high > 2**200:
-            raise ModelError(f"smallest_episodes: bound(K) is still not below {width:g} K at K = 2^200; bound(K)/K must fall to zero")
+            raise ModelError(
+                f"smallest_episodes: bound(K) is still not below {width:g} K at K = 2^200; "
+                "bound(K)/K must fall to zero"
+            )
     low = high // 2  # not below here, or zero
     while high - low > 1:
         middle = (low + high) // 2
@@ -131,9 +260,14 @@ def smallest_episodes(bound: Callable[[int], float], width: float) -> int:
 
 
 def plot(
-    curves: Mapping[str, Callable[[int], float]], episodes: Iterable[int], width: float | None = None, axes: Axes | None = None
+    curves: Mapping[str, Callable[[int], float]],
+    episodes: Iterable[int],
+    width: float | None = None,
+    axes: Axes | None = None,
 ) -> Axes:
-    """Draws bounds against K on logarithmic axes, with the trivial bound width * K where a width is given."""
+    """Draws bounds against K on logarithmic axes, with the trivial bound width * K where a width is
+    given.
+    """
     from matplotlib import pyplot as plt
 
     if axes is None:
@@ -142,7 +276,13 @@ def plot(
     for label, bound in curves.items():
         axes.loglog(grid, [float(bound(k)) for k in grid], label=label)
     if width is not None:
-        axes.loglog(grid, [width * k for k in grid], color="0.6", linestyle=":", label=f"trivial: {width:g} K")
+        axes.loglog(
+            grid,
+            [width * k for k in grid],
+            color="0.6",
+            linestyle=":",
+            label=f"trivial: {width:g} K",
+        )
     axes.set(xlabel="episodes K", ylabel="bound on the cumulative regret")
     axes.legend(frameon=False)
     return axes

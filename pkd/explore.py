@@ -18,9 +18,10 @@ of entry 0, action b leads to the landing {0, 1} x block with the back (b,).
 
 from __future__ import annotations
 
+import functools
 import gc
-import itertools
 import math
+import operator
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -759,24 +760,20 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 def _join(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
     """The smallest box around some boxes, and whether it holds nothing else."""
-    left = list(dict.fromkeys(boxes))
-    merged = True
-    while merged and len(left) > 1:
-        merged = False
-        for i, j in itertools.combinations(range(len(left)), 2):
-            apart = [k for k, (a, b) in enumerate(zip(left[i], left[j], strict=True)) if a != b]
-            if len(apart) <= 1 or _inside(left[i], left[j]) or _inside(left[j], left[i]):
-                both = tuple(a | b for a, b in zip(left[i], left[j], strict=True))
-                left = [box for k, box in enumerate(left) if k not in (i, j)]
-                left = list(dict.fromkeys([*left, both]))
-                merged = True
-                break
+    left = set(boxes)
+    before = 0
+    while len(left) > 1 and len(left) != before:
+        before = len(left)
+        for i in range(len(next(iter(left)))):  # boxes that differ in one place are one box
+            alike: dict[tuple[Mask, Mask], int] = {}
+            for box in left:
+                key = (box[:i], box[i + 1 :])
+                alike[key] = alike.get(key, 0) | box[i]
+            left = {(*head, bits, *tail) for (head, tail), bits in alike.items()}
     if len(left) == 1:
-        return left[0], True
-    union = left[0]
-    for box in left[1:]:
-        union = tuple(a | b for a, b in zip(union, box, strict=True))
-    return union, False
+        return left.pop(), True
+    union = tuple(functools.reduce(operator.or_, bits) for bits in zip(*left, strict=True))
+    return union, union in left
 
 
 def _inside(one: Mask, other: Mask) -> bool:

@@ -1,4 +1,6 @@
-"""Numbers of the core that are known from outside it, for `pkd verify`: (what, expected, found, tolerance), computed when asked for."""
+"""Numbers of the core that are known from outside it, for `pkd verify`: (what, expected, found,
+tolerance), computed when asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pkd.bounds import lower_bound
 from pkd.engine import compile
 from pkd.learning import learn
 from pkd.optimism import MVP
 from pkd.planning import optimistic_plan, plan
-from pkd.run import Run
+from pkd.results.run import Run
 from pkd.tabular import TabularMDP
 
 __all__ = ["facts"]
@@ -21,26 +22,59 @@ __all__ = ["facts"]
 
 def facts() -> Iterator[tuple[str, float, float, float]]:
     """The facts of the core."""
-    toys = TabularMDP([[[0.5, 0.5], [0.8, 0.2]], [[0.4, 0.6], [0.7, 0.3]]], [[6.0, 4.0], [-3.0, -5.0]], horizon=4)
-    yield "plan: the toymaker over four weeks (Howard 1960)", 12.222, plan(toys.model(), toys.law()).value, 1e-12
+    toys = TabularMDP(
+        [[[0.5, 0.5], [0.8, 0.2]], [[0.4, 0.6], [0.7, 0.3]]], [[6.0, 4.0], [-3.0, -5.0]], horizon=4
+    )
+    yield (
+        "plan: the toymaker over four weeks (Howard 1960)",
+        12.222,
+        plan(toys.model(), toys.law()).value,
+        1e-12,
+    )
 
     guess = TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=10)
     unseen = optimistic_plan(guess.model(), {}, episodes=100).value
-    yield "optimistic plan: with nothing seen it hopes for the most, 1 in each of 10 steps", 10.0, unseen, 0.0
+    yield (
+        "optimistic plan: with nothing seen it hopes for the most, 1 in each of 10 steps",
+        10.0,
+        unseen,
+        0.0,
+    )
 
     rng = np.random.default_rng(1)
     table = TabularMDP(rng.dirichlet(np.ones(5), (5, 3)), rng.random((5, 3)), horizon=8)
-    flat, runs = (plan(compile(table.model(), large=large), table.law()).value for large in (False, True))
-    yield "engines: the run engine plans like the flat program, on a random table", flat, runs, 1e-12
+    flat, runs = (
+        plan(compile(table.model(), large=large), table.law()).value for large in (False, True)
+    )
+    yield (
+        "engines: the run engine plans like the flat program, on a random table",
+        flat,
+        runs,
+        1e-12,
+    )
 
-    first, again = (learn(table.model(), table.law(), 300, optimism=MVP.practical(), seed=7) for _ in range(2))
-    yield "learn: parts in which two runs of one seed differ, to the bit", 0, len(first.differences(again)), 0
-    yield "learn: plans with the theory constants that fall below the optimum", 0, learn(table.model(), table.law(), 300).violations, 0
+    first, again = (
+        learn(table.model(), table.law(), 300, optimism=MVP.practical(), seed=7) for _ in range(2)
+    )
+    yield (
+        "learn: parts in which two runs of one seed differ, to the bit",
+        0,
+        len(first.differences(again)),
+        0,
+    )
+    yield (
+        "learn: plans with the theory constants that fall below the optimum",
+        0,
+        learn(table.model(), table.law(), 300).violations,
+        0,
+    )
 
     with tempfile.TemporaryDirectory() as folder:
         first.save(Path(folder) / "run.npz")
         loaded = Run.load(Path(folder) / "run.npz")
-    yield "files: parts in which a saved run differs from the loaded one, to the bit", 0, len(first.differences(loaded)), 0
-
-    bound = float(lower_bound(100, 2, 100, 10, 40, 1e6))
-    yield "bounds: the lower bound, S=100, A=2, H=100, D=10, B=40, K=1e6 (Theorem 3, constant corrected)", 65.276832, bound, 1e-6
+    yield (
+        "files: parts in which a saved run differs from the loaded one, to the bit",
+        0,
+        len(first.differences(loaded)),
+        0,
+    )

@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from pkd.planning import Model, Plan, check_schedule, make_plan, resolve, seed_w
 from pkd.problem import Problem
 from pkd.results.files import read_npz, write_npz
 from pkd.results.run import Run
+from pkd.results.values import refuse_unwritable
 from pkd.simulation import Simulator
 
 __all__ = ["Learning", "learn"]
@@ -49,14 +51,14 @@ def learn(
     progress: bool = False,
     counts: Counts | None = None,
     checkpoint: str | Path | None = None,
-    optimum: Plan | None = None,
+    optimal_value: float | None = None,
 ) -> Run:
     """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
     replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since
     the last plan: the same order of regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start
     from. checkpoint: a file in which the run is kept as it goes; a run that was stopped goes on from it,
-    with the same result to the bit. optimum: the optimal plan, where it is known already.
+    with the same result to the bit. optimal_value: where it is known already, it is not planned again.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
@@ -72,7 +74,9 @@ def learn(
         "episodes": int(episodes),  # type: ignore[arg-type]
         "optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed), "replan": replan,
     }  # fmt: skip
-    trial = Trial(compiled, found, optimism, config, counts, optimum)
+    if checkpoint is not None:
+        refuse_unwritable(chain(compiled.features, *compiled.outcomes))
+    trial = Trial(compiled, found, optimism, config, counts, optimal_value)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
     with _Bar(config["episodes"], trial.done, progress) as advance:
@@ -119,12 +123,14 @@ class Trial:
         optimism: Optimism,
         config: dict[str, Any],
         counts: Counts | None = None,
-        optimum: Plan | None = None,
+        optimal_value: float | None = None,
     ) -> None:
         episodes = config["episodes"]
         self.compiled, self.config = compiled, config
         self.truth = compiled.truth(law)
-        self.optimal = make_plan(compiled, self.truth.belief) if optimum is None else optimum
+        self.optimal_value = optimal_value
+        if optimal_value is None:
+            self.optimal_value = make_plan(compiled, self.truth.belief).value
         self.learning = Learning(compiled, optimism, episodes, config["delta"], config["seed"], counts)
         self.every = config["replan"] == "every"
         self.identity = self._identify(law, counts)
@@ -219,7 +225,7 @@ class Trial:
             policy_values=self.values,
             returns=self.returns,
             plans=np.flatnonzero(self.planned),
-            optimal_value=self.optimal.value,
+            optimal_value=self.optimal_value,
             counts=self.compiled.named_counts(self.learning.tally),
             config={"model": type(self.compiled.model).__name__, **self.config},
             seconds=self.seconds,
@@ -263,7 +269,8 @@ class Trial:
         digest = hashlib.sha256(self.compiled.fingerprint.encode())
         for part in (*self.truth.belief[:3], *self.truth.world, *self.learning.tally, self.learning.belief.ell):
             digest.update(np.ascontiguousarray(part).tobytes())
-        return {"model": type(self.compiled.model).__name__, "run": digest.hexdigest(), **self.config}
+        name, optimum = type(self.compiled.model).__name__, float(self.optimal_value).hex()
+        return {"model": name, "run": digest.hexdigest(), "optimum": optimum, **self.config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         done, learning = self.done, self.learning

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -17,7 +15,7 @@ from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 from pkd.problem import Problem, as_problem
-from pkd.results.files import csv_cell, read_npz, write_npz, write_text
+from pkd.results.files import read_npz, write_csv, write_npz
 
 if TYPE_CHECKING:
     from pkd.model import Episode
@@ -93,11 +91,7 @@ class Plan:
 
     def to_csv(self, path: str | Path) -> None:
         """Writes the policy of all steps, with labels, whole or not at all."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(HEADER)
-        writer.writerows([csv_cell(cell) for cell in self._labels(rule)] for rule in self.rules())
-        write_text(path, text.getvalue())
+        write_csv(path, HEADER, (self._labels(rule) for rule in self.rules()))
 
     def _labels(self, rule: Rule) -> tuple[str, ...]:
         model = self.compiled.model

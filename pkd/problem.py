@@ -1,15 +1,16 @@
-"""Finding a problem by what a user types: a registered name, `module:object`, an .npz file, or a Gymnasium id.
+"""A problem is a model with the law that nature follows; here it is found by what a user types.
 
-A problem is a model with the law that nature follows. Any package can register problems in the entry-point group `pkd.models`, so the core
-imports none of its adapters. What a name or a `module:object` stands for may be any of
+A user types a registered name, `module:object`, an .npz file, or a Gymnasium id. Any package can
+register problems in the entry-point group `pkd.models`, so the core imports none of its adapters.
+What a name or a `module:object` stands for may be any of
 
     an object with .model() and .law()        such as a TabularMDP
     a pair (model, law)
     a PartiallyKnownMDP                       a model alone: it can be checked, not planned
     a callable that returns one of these      called with the user's options as keyword arguments
 
-An object that also has .picture(plan) draws its own optimal policy. A `transform` makes another problem of the one that was found, before
-its model and law are asked for: so a named model can be delayed.
+An object that also has .picture(plan) draws its own optimal policy. A `transform` makes another
+problem of the one that was found, before its model and law are asked for.
 """
 
 from __future__ import annotations
@@ -30,8 +31,16 @@ import attrs
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 
 __all__ = [
-    "GROUP", "Found", "Pair", "Problem", "as_problem", "find", "installed", "names", "parse_options",
-]  # fmt: skip
+    "GROUP",
+    "Found",
+    "Pair",
+    "Problem",
+    "as_problem",
+    "find",
+    "installed",
+    "names",
+    "parse_options",
+]
 
 GROUP = "pkd.models"
 GYMNASIUM_ID = re.compile(r"[\w./:-]+-v\d+")
@@ -74,7 +83,10 @@ class Found:
     def with_law(self) -> Law:
         """The law, or a ModelError that says how to give one."""
         if self.law is None:
-            raise ModelError(f"{self.name} is a model without a law; give an object with .model() and .law(), or a pair (model, law)")
+            raise ModelError(
+                f"{self.name} is a model without a law; give an object with .model() and "
+                ".law(), or a pair (model, law)"
+            )
         return self.law
 
 
@@ -82,49 +94,66 @@ def as_problem(given: Any) -> Problem:
     """A problem from an object with .model() and .law(), a pair (model, law), or a registered name.
 
     >>> import pkd
-    >>> as_problem((pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3).model(), {(0, 0): {0: 1.0}})).model().horizon
+    >>> model = pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3).model()
+    >>> as_problem((model, {(0, 0): {0: 1.0}})).model().horizon
     3
     """
     if isinstance(given, str):
         found = find(given)
         return Pair(found.model, found.with_law())
-    return _checked(given, "the problem")
+    return _check(given, "the problem", "a registered name")
 
 
-def _checked(given: Any, name: str) -> Problem:
+def _check(given: Any, name: str, otherwise: str) -> Problem:
+    """A given object or pair as a problem; `otherwise`: what could be given besides them."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], PartiallyKnownMDP):
         return Pair(*given)
     if isinstance(given, Problem) and not isinstance(given, type):
         return given
-    wanted = "an object with .model() and .law(), a pair (model, law)"
+    wanted = f"an object with .model() and .law(), a pair (model, law) or {otherwise}"
     if isinstance(given, PartiallyKnownMDP):
-        raise ModelError(f"{name} is a model without a law; expected {wanted} or a registered name")
-    raise ModelError(f"{name}: expected {wanted} or a model, found {type(given).__name__}")
+        raise ModelError(f"{name} is a model without a law; expected {wanted}")
+    if isinstance(given, type):
+        called = f"call it first, {given.__name__}(...)"
+        raise ModelError(f"{name} is the class {given.__name__}; expected {wanted}: {called}")
+    raise ModelError(f"{name}: expected {wanted}, found {type(given).__name__}")
 
 
 def names() -> dict[str, EntryPoint]:
     """The registered names."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return {
+        point.name: point
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    }
 
 
 def installed(group: str) -> dict[str, Any]:
     """What installed packages offer in an entry-point group, by name, in alphabetical order."""
-    return {point.name: _load(point.name, point.load) for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+    return {
+        point.name: _load(point.name, point.load)
+        for point in sorted(entry_points(group=group), key=lambda point: point.name)
+    }
 
 
 def find(
-    word: str, options: Mapping[str, Any] | None = None, horizon: int | None = None, transform: Callable[[Problem], Problem] | None = None
+    word: str,
+    options: Mapping[str, Any] | None = None,
+    horizon: int | None = None,
+    transform: Callable[[Problem], Problem] | None = None,
 ) -> Found:
-    """The problem that `word` stands for, made with `options`, and made into another by `transform`.
+    """The problem that `word` stands for, made with `options`, then transformed.
 
-    A horizon is one more option of a callable, and replaces the horizon of a file or the step limit of a Gymnasium environment.
+    A horizon is one more option of a callable, and replaces the horizon of a file or the step limit
+    of a Gymnasium environment.
     """
     thing = _made(word, dict(options or {}), horizon)
     alone = isinstance(thing, PartiallyKnownMDP)
-    thing = Pair(thing, {}) if alone else _checked(thing, word)
+    thing = Pair(thing, {}) if alone else _check(thing, word, "a model")
     if transform is not None:
         thing = transform(thing)
-    return Found(word, thing.model(), None if alone else thing.law(), getattr(thing, "picture", None))
+    return Found(
+        word, thing.model(), None if alone else thing.law(), getattr(thing, "picture", None)
+    )
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
@@ -145,12 +174,15 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
     close = difflib.get_close_matches(word, registered, n=1)
     raise ModelError(
         f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else '.'} "
-        f"Expected a name ({', '.join(registered) or 'none is registered'}), module:object, an .npz file, or a Gymnasium id"
+        f"Expected a name ({', '.join(registered) or 'none is registered'}), module:object, an "
+        ".npz file, or a Gymnasium id"
     )
 
 
 def parse_options(words: list[str]) -> dict[str, Any]:
-    """Options typed as key=value; numbers, tuples and None are read as in Python, true and false in any case, the rest is text.
+    """Options typed as key=value.
+
+    Numbers, tuples and None are read as in Python, true and false in any case, the rest is text.
 
     >>> parse_options(["lead_time=2", "demand=1,2.5", "name=shop", "backlog=false"])
     {'lead_time': 2, 'demand': (1, 2.5), 'name': 'shop', 'backlog': False}
@@ -180,13 +212,18 @@ def _called(word: str, thing: Any, options: dict[str, Any], horizon: int | None)
         return _call(word, thing, options)
     _refuse(word, options, "it is ready made")
     if horizon is not None:
-        raise ModelError(f"{word} is ready made and has its own horizon; name a callable that takes one")
+        raise ModelError(
+            f"{word} is ready made and has its own horizon; name a callable that takes one"
+        )
     return thing
 
 
 def _is_factory(thing: Any) -> bool:
-    # A class with methods model and law looks like a Problem; it is one only after it has been called.
-    return isinstance(thing, type) or (callable(thing) and not isinstance(thing, Problem | PartiallyKnownMDP))
+    # A class with methods model and law looks like a Problem; it is one only after it has been
+    # called.
+    return isinstance(thing, type) or (
+        callable(thing) and not isinstance(thing, Problem | PartiallyKnownMDP)
+    )
 
 
 def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -194,7 +231,11 @@ def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> An
     try:
         signature.bind(**options)
     except TypeError as problem:
-        takes = ", ".join(str(p) for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+        takes = ", ".join(
+            str(p)
+            for p in signature.parameters.values()
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        )
         raise ModelError(f"{word}: {problem}; its options are {takes or 'none'}") from None
     return factory(**options)
 
@@ -215,7 +256,8 @@ def _import(word: str) -> Any:
     module, _, path = word.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
         raise ModelError(f"{word!r}: expected module:object, such as my_models:bakery")
-    # A console script does not look into the current folder, but that is where a user's own module lies.
+    # A console script does not look into the current folder, but that is where a user's own module
+    # lies.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

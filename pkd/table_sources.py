@@ -1,11 +1,12 @@
-"""Where the tables of a `TabularMDP` come from: Gymnasium environments with a transition table, and .npz files.
+"""Where the tables of a `TabularMDP` come from: Gymnasium environments with a transition table, and
+.npz files.
 
-Both readers return the keyword arguments of `TabularMDP`, which validates them. A source that cannot be read is a `ModelError`.
+Both readers return the keyword arguments of `TabularMDP`, which validates them. A source that
+cannot be read is a `ModelError`.
 """
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkd.model import ModelError
+from pkd.results.files import read_arrays
 
 if TYPE_CHECKING:
     import gymnasium
@@ -24,19 +26,32 @@ Entry = tuple[float, int, float, bool]  # (probability, s', reward, terminated)
 Table = Mapping[int, Mapping[int, Sequence[Entry]]]  # s -> a -> entries
 
 
-def read_gymnasium(env: gymnasium.Env[Any, Any] | str, horizon: int | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of an environment, with E[reward | s, a] for r(s, a) and terminal states that absorb and pay 0."""
+def read_gymnasium(
+    env: gymnasium.Env[Any, Any] | str, horizon: int | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The table of an environment, with E[reward | s, a] for r(s, a) and terminal states that
+    absorb and pay 0.
+    """
     if isinstance(env, str):
         env = _make(env, options)
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     if horizon is None and env.spec is not None:
         horizon = env.spec.max_episode_steps
-    table, first = getattr(env.unwrapped, "P", None), getattr(env.unwrapped, "initial_state_distrib", None)
+    table, first = (
+        getattr(env.unwrapped, "P", None),
+        getattr(env.unwrapped, "initial_state_distrib", None),
+    )
     if table is None:
-        raise ModelError(f"{name}: expected a transition table in env.unwrapped.P, found none; only tabular environments can be read")
+        raise ModelError(
+            f"{name}: expected a transition table in env.unwrapped.P, found none; only tabular "
+            "environments can be read"
+        )
     findings = []
     if first is None:
-        findings.append(f"{name}: expected the probabilities of the first state in env.unwrapped.initial_state_distrib, found none")
+        findings.append(
+            f"{name}: expected the probabilities of the first state in "
+            "env.unwrapped.initial_state_distrib, found none"
+        )
     if horizon is None:
         findings.append(f"{name} has no step limit of its own; give a horizon")
     if findings:
@@ -46,23 +61,25 @@ def read_gymnasium(env: gymnasium.Env[Any, Any] | str, horizon: int | None, opti
 
 
 def read_npz(path: str | Path, horizon: int | None) -> dict[str, Any]:
-    """Arrays P and r with horizon, start and names where present; a horizon given here goes before the file's."""
+    """Arrays P and r with horizon, start and names where present; a horizon given here goes before
+    the file's.
+    """
     expected = f"{path}: expected an .npz file with arrays P (S, A, S), r (S, A) and horizon"
-    try:
-        # A pickled array could run code of its own, so it is refused.
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files} if isinstance(data, np.lib.npyio.NpzFile) else None
-    except FileNotFoundError:
-        raise ModelError(f"{expected}, found no such file") from None
-    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile):
-        raise ModelError(f"{expected}, found a file of another kind") from None
-    if arrays is None:
+    if not Path(path).exists():
+        raise ModelError(f"{expected}, found no such file")
+    if _is_single_array(path):
         raise ModelError(f"{expected}, found a single array")
+    try:
+        arrays = read_arrays(path)
+    except ModelError as error:
+        raise ModelError(f"{expected}, found a file of another kind") from error
     missing = {"P", "r"} - arrays.keys()
     if horizon is None and "horizon" not in arrays:
         missing.add("horizon")
     if missing:
-        raise ModelError(f"{expected}, found only {sorted(arrays)}; add {' and '.join(sorted(missing))}")
+        raise ModelError(
+            f"{expected}, found only {sorted(arrays)}; add {' and '.join(sorted(missing))}"
+        )
     start = arrays.get("start", np.array(0))
     return {
         "transitions": arrays["P"],
@@ -74,26 +91,51 @@ def read_npz(path: str | Path, horizon: int | None) -> dict[str, Any]:
     }
 
 
+def _is_single_array(path: str | Path) -> bool:
+    magic = np.lib.format.MAGIC_PREFIX
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False
+
+
 def _make(name: str, options: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     try:
         import gymnasium
     except ImportError:
-        raise ModelError(f"{name} looks like a Gymnasium id, but Gymnasium is not installed; pip install 'pkd[gymnasium]'") from None
+        raise ModelError(
+            f"{name} looks like a Gymnasium id, but Gymnasium is not installed; pip install "
+            "'pkd[gymnasium]'"
+        ) from None
     try:
         return gymnasium.make(name, **options)
     except (gymnasium.error.Error, ImportError, TypeError) as problem:
-        raise ModelError(f"Gymnasium cannot make {name}: {' '.join(str(problem).split())}") from None
+        raise ModelError(
+            f"Gymnasium cannot make {name}: {' '.join(str(problem).split())}"
+        ) from None
 
 
-def _tables(table: Table, start: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _tables(
+    table: Table, start: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """P, r and the start of a Gymnasium table.
 
-    Where every terminal state is entered only by ending, it absorbs. If one can also be passed through, all endings go to one added state:
-    Gymnasium's "terminated" belongs to the transition, not to the state.
+    Where every terminal state is entered only by ending, it absorbs. If one can also be passed
+    through, all endings go to one added state: Gymnasium's "terminated" belongs to the transition,
+    not to the state.
     """
-    entries = [(s, a, *entry) for s, row in table.items() for a, cell in row.items() for entry in cell if entry[0] > 0]
+    entries = [
+        (s, a, *entry)
+        for s, row in table.items()
+        for a, cell in row.items()
+        for entry in cell
+        if entry[0] > 0
+    ]
     terminal = {after for _, _, _, after, _, over in entries if over}
-    passed = {after for s, _, _, after, _, over in entries if not over and s not in terminal} | set(np.flatnonzero(start).tolist())
+    passed = {after for s, _, _, after, _, over in entries if not over and s not in terminal} | set(
+        np.flatnonzero(start).tolist()
+    )
     added = bool(terminal & passed)
     n_states, n_actions = len(table) + added, len(table[0])
     absorbing = {len(table)} if added else terminal

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkd.model import Branch, ModelError, PartiallyKnownMDP
-from pkd.storage import write_npz
+from pkd.results.files import write_npz
 from pkd.table_sources import read_gymnasium, read_npz
 
 if TYPE_CHECKING:

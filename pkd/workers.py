@@ -1,5 +1,6 @@
-"""Independent jobs in several processes. Every job is a function by name with its arguments and a seed among them, so that what comes out
-does not depend on how many processes there are, or on which of them did what.
+"""Independent jobs in several processes. Every job is a function by name with its arguments and a
+seed among them, so that what comes out does not depend on how many processes there are, or on which
+of them did what.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["available", "spread"]
+__all__ = ["available", "memory", "spread"]
 
 Result = TypeVar("Result")
 
@@ -18,12 +19,24 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def memory() -> int:
+    """Bytes of memory of this machine; 8 GiB where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 2**33
+
+
 def spread(
-    function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], workers: int = 1, done: Callable[[], Any] = lambda: None
+    function: Callable[..., Result],
+    jobs: Sequence[tuple[Any, ...]],
+    workers: int = 1,
+    done: Callable[[], Any] = lambda: None,
 ) -> list[Result]:
     """function(*job) for every job, in the order of the jobs; `done` is called after each.
 
-    With several workers the function must be importable and its arguments and results picklable. One worker is this process itself.
+    With several workers the function must be importable and its arguments and results picklable.
+    One worker is this process itself.
 
     >>> spread(divmod, [(7, 2), (9, 4)])
     [(3, 1), (2, 1)]
@@ -37,8 +50,11 @@ def spread(
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be forked.
-    with ProcessPoolExecutor(min(workers, len(jobs)), get_context("spawn"), initializer=_one_thread) as pool:
+    # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be
+    # forked.
+    with ProcessPoolExecutor(
+        min(workers, len(jobs)), get_context("spawn"), initializer=_one_thread
+    ) as pool:
         waiting = [pool.submit(function, *job) for job in jobs]
         try:
             for future in as_completed(waiting):
@@ -51,5 +67,7 @@ def spread(
 
 
 def _one_thread() -> None:
-    """Workers share the machine by processes and not by threads as well; numba reads this when it is imported."""
+    """Workers share the machine by processes and not by threads as well; numba reads this when it
+    is imported.
+    """
     os.environ["NUMBA_NUM_THREADS"] = "1"

@@ -185,7 +185,7 @@ def _make_rows(study: Study) -> list[tuple[str, ...]]:
 
 def _label_episodes(runs: list[pkd.Run]) -> str:
     """The median over seeds of the episode from which all policies are good enough."""
-    reached = [run.episodes_to(GOAL) for run in runs]
+    reached = [run.episodes_to(GOAL, baseline=0.0) for run in runs]
     found = sorted(np.inf if episode is None else episode for episode in reached)
     middle = found[len(found) // 2]
     return f"{middle:,.0f}" if np.isfinite(middle) else f"> {len(runs[0].returns):,}"

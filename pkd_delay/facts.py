@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pkd_delay.bounds import lower_bound
 from pkd_delay.planning import plan
 from pkd_delay.problems import riverswim, two_state_chain
 from pkd_delay.process import DelayedMDP
@@ -55,3 +56,7 @@ def facts() -> Iterator[tuple[str, float, float, float]]:
         error,
         1e-13,
     )
+
+    bound = float(lower_bound(100, 2, 100, 10, 40, 1e6))
+    sizes = "S=100, A=2, H=100, D=10, B=40, K=1e6"
+    yield f"lower bound: {sizes} (Theorem 3, constant corrected)", 65.276832, bound, 1e-6

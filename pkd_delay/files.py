@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pkd.results.files import read_npz, write_npz, write_text
+from pkd import results
 
 __all__ = ["neutralize", "read_npz", "write_npz", "write_text"]
+
+
+read_npz, write_npz, write_text = results.read_npz, results.write_npz, results.write_text
 
 
 def neutralize(cell: str) -> str:

@@ -1,4 +1,6 @@
-"""Finding problems by registered name, `module:object`, .npz file and Gymnasium id; what is not found gets one clear error."""
+"""Finding problems by registered name, `module:object`, .npz file and Gymnasium id; what is not
+found gets one clear error.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pkd import catalog
-from pkd.problem import find, parse_options
+from pkd import problem
 from pkd.model import ModelError, PartiallyKnownMDP
+from pkd.problem import as_problem, find, parse_options
 from pkd.tabular import TabularMDP
 
 BAKERY = '''
@@ -49,17 +51,22 @@ def bakery_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def registered(bakery_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`bakery` and a name whose package is missing, as if installed packages had registered them."""
-    points = [EntryPoint("bakery", f"{bakery_module}:bakery", catalog.GROUP), EntryPoint("gone", "no_such_package:thing", catalog.GROUP)]
+    """`bakery`, and a name whose package is missing, as if packages had registered them."""
+    points = [
+        EntryPoint("bakery", f"{bakery_module}:bakery", problem.GROUP),
+        EntryPoint("gone", "no_such_package:thing", problem.GROUP),
+    ]
     monkeypatch.syspath_prepend(".")
-    monkeypatch.setattr(catalog, "entry_points", lambda group: points if group == catalog.GROUP else [])
+    monkeypatch.setattr(
+        problem, "entry_points", lambda group: points if group == problem.GROUP else []
+    )
 
 
-def reward_of(found: catalog.Found) -> Any:
+def reward_of(found: problem.Found) -> Any:
     return found.model.reward(0, None, 0)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+@pytest.mark.parametrize("name", problem.names())
 def test_every_registered_name_is_a_problem_with_its_law(name: str) -> None:
     found = find(name)
     assert found.model.horizon >= 1
@@ -67,7 +74,7 @@ def test_every_registered_name_is_a_problem_with_its_law(name: str) -> None:
 
 
 def test_the_shipped_packages_have_registered_their_problems() -> None:
-    assert {"autoscaler", "inventory"} <= catalog.names().keys()
+    assert {"autoscaler", "inventory"} <= problem.names().keys()
 
 
 @pytest.mark.usefixtures("registered")
@@ -79,14 +86,20 @@ def test_a_registered_name_is_called_with_the_options() -> None:
 @pytest.mark.usefixtures("registered")
 def test_a_name_with_a_typing_slip_gets_a_suggestion() -> None:
     with pytest.raises(
-        ModelError, match=r"^no model is called 'bakry'; did you mean 'bakery'\? Expected a name \(bakery, gone\), module:object"
+        ModelError,
+        match=(
+            r"^no model is called 'bakry'; did you mean 'bakery'\? Expected a name \(bakery, "
+            r"gone\), module:object"
+        ),
     ):
         find("bakry")
 
 
 @pytest.mark.usefixtures("registered")
 def test_a_registered_name_whose_package_is_gone_says_so() -> None:
-    with pytest.raises(ModelError, match=r"^gone cannot be imported: No module named 'no_such_package'$"):
+    with pytest.raises(
+        ModelError, match=r"^gone cannot be imported: No module named 'no_such_package'$"
+    ):
         find("gone")
 
 
@@ -105,7 +118,13 @@ def test_a_class_is_called_before_it_is_asked_for_its_model(bakery_module: str) 
 def test_a_model_alone_has_no_law(bakery_module: str) -> None:
     found = find(f"{bakery_module}:alone")
     assert isinstance(found.model, PartiallyKnownMDP)
-    with pytest.raises(ModelError, match=r":alone is a model without a law; give an object with \.model\(\) and \.law\(\), or a pair"):
+    with pytest.raises(
+        ModelError,
+        match=(
+            r":alone is a model without a law; give an object with \.model\(\) and \.law\(\), "
+            r"or a pair"
+        ),
+    ):
         found.with_law()
 
 
@@ -116,27 +135,59 @@ def test_a_model_alone_has_no_law(bakery_module: str) -> None:
             "number",
             {},
             None,
-            "bakery_for_tests:number: expected an object with .model() and .law(), a pair (model, law) or a model, found int",
+            (
+                "bakery_for_tests:number: expected an object with .model() and .law(), a pair "
+                "(model, law) or a model, found int"
+            ),
         ),
         (
             "bakery",
             {"cakes": 1},
             None,
-            "bakery_for_tests:bakery: got an unexpected keyword argument 'cakes'; its options are horizon=2, loaves=3",
+            (
+                "bakery_for_tests:bakery: got an unexpected keyword argument 'cakes'; its options "
+                "are horizon=2, loaves=3"
+            ),
         ),
-        ("ready", {"loaves": 1}, None, "bakery_for_tests:ready has no option loaves: it is ready made"),
-        ("ready", {}, 3, "bakery_for_tests:ready is ready made and has its own horizon; name a callable that takes one"),
-        ("nothing", {}, None, "bakery_for_tests:nothing cannot be imported: module 'bakery_for_tests' has no attribute 'nothing'"),
+        (
+            "ready",
+            {"loaves": 1},
+            None,
+            "bakery_for_tests:ready has no option loaves: it is ready made",
+        ),
+        (
+            "ready",
+            {},
+            3,
+            (
+                "bakery_for_tests:ready is ready made and has its own horizon; name a callable "
+                "that "
+                "takes one"
+            ),
+        ),
+        (
+            "nothing",
+            {},
+            None,
+            (
+                "bakery_for_tests:nothing cannot be imported: module 'bakery_for_tests' has no "
+                "attribute 'nothing'"
+            ),
+        ),
     ],
 )
-def test_what_is_no_problem_gets_one_clear_error(bakery_module: str, thing: str, options: Any, horizon: Any, message: str) -> None:
+def test_what_is_no_problem_gets_one_clear_error(
+    bakery_module: str, thing: str, options: Any, horizon: Any, message: str
+) -> None:
     with pytest.raises(ModelError) as error:
         find(f"{bakery_module}:{thing}", options, horizon)
     assert str(error.value) == message
 
 
 def test_a_word_with_an_empty_module_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"^':ready': expected module:object, such as my_models:bakery$"):
+    with pytest.raises(
+        ModelError, match=r"^':ready': expected module:object, such as my_models:bakery$"
+    ):
         find(":ready")
 
 
@@ -187,22 +238,92 @@ def test_an_option_without_a_key_is_refused(word: str) -> None:
 
 def test_a_transform_makes_another_problem_of_what_was_found(bakery_module: str) -> None:
     dearer = TabularMDP([[[1.0]]], [[9.0]], 2)
-    assert reward_of(find(f"{bakery_module}:bakery", transform=lambda problem: dearer)) == 9.0
+    assert reward_of(find(f"{bakery_module}:bakery", transform=lambda found: dearer)) == 9.0
 
 
 def test_a_transform_gets_a_pair_as_a_problem(bakery_module: str) -> None:
-    seen: list[catalog.Problem] = []
-    find(f"{bakery_module}:pair", transform=lambda problem: seen.append(problem) or problem)  # type: ignore[func-returns-value]
-    assert reward_of(catalog.Found("", seen[0].model(), seen[0].law())) == 3.0
+    seen: list[problem.Problem] = []
+    find(f"{bakery_module}:pair", transform=lambda found: seen.append(found) or found)  # type: ignore[func-returns-value]
+    assert reward_of(problem.Found("", seen[0].model(), seen[0].law())) == 3.0
 
 
 def test_a_model_alone_stays_without_a_law_when_it_is_transformed(bakery_module: str) -> None:
-    found = find(f"{bakery_module}:alone", transform=lambda problem: TabularMDP([[[1.0]]], [[9.0]], 2))
+    found = find(
+        f"{bakery_module}:alone", transform=lambda found: TabularMDP([[[1.0]]], [[9.0]], 2)
+    )
     assert (reward_of(found), found.law) == (9.0, None)
 
 
 @pytest.mark.usefixtures("registered")
 def test_what_is_installed_in_a_group_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("double", "operator:neg", "pkd.things"), EntryPoint("absolute", "operator:abs", "pkd.things")]
-    monkeypatch.setattr(catalog, "entry_points", lambda group: points if group == "pkd.things" else [])
-    assert {name: thing(-2) for name, thing in catalog.installed("pkd.things").items()} == {"absolute": 2, "double": 2}
+    points = [
+        EntryPoint("double", "operator:neg", "pkd.things"),
+        EntryPoint("absolute", "operator:abs", "pkd.things"),
+    ]
+    monkeypatch.setattr(
+        problem, "entry_points", lambda group: points if group == "pkd.things" else []
+    )
+    assert {name: thing(-2) for name, thing in problem.installed("pkd.things").items()} == {
+        "absolute": 2,
+        "double": 2,
+    }
+
+
+def three_loaves(horizon: int = 2) -> TabularMDP:
+    """One state, one action; every step pays 3."""
+    return TabularMDP([[[1.0]]], [[3.0]], horizon)
+
+
+def test_an_object_with_model_and_law_is_a_problem_as_it_is() -> None:
+    table = three_loaves()
+    assert as_problem(table) is table
+
+
+def test_a_pair_becomes_a_problem_with_these_two_halves() -> None:
+    model, law = three_loaves().model(), {(0, 0): {0: 1.0}}
+    made = as_problem((model, law))
+    assert (made.model(), made.law()) == (model, law)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_name_becomes_its_problem() -> None:
+    made = as_problem("bakery")
+    assert made.model().reward(0, None, 0) == 3.0
+    assert made.law()[0, 0] == {0: 1.0}  # type: ignore[index]
+
+
+def test_a_name_of_a_model_alone_is_no_problem(bakery_module: str) -> None:
+    with pytest.raises(ModelError, match=r":alone is a model without a law; give an object"):
+        as_problem(f"{bakery_module}:alone")
+
+
+WANTED = "an object with .model() and .law(), a pair (model, law)"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            three_loaves().model(),
+            f"the problem is a model without a law; expected {WANTED} or a registered name",
+        ),
+        (
+            TabularMDP,
+            (
+                f"the problem is the class TabularMDP; expected {WANTED} or a registered name: "
+                "call it first, TabularMDP(...)"
+            ),
+        ),
+        (7, f"the problem: expected {WANTED} or a registered name, found int"),
+        (None, f"the problem: expected {WANTED} or a registered name, found NoneType"),
+        ((7, {}), f"the problem: expected {WANTED} or a registered name, found tuple"),
+        (
+            (three_loaves().model(), {}, 3),
+            f"the problem: expected {WANTED} or a registered name, found tuple",
+        ),
+    ],
+)
+def test_what_is_no_problem_is_refused_when_it_is_given(given: Any, message: str) -> None:
+    with pytest.raises(ModelError) as error:
+        as_problem(given)
+    assert str(error.value) == message

@@ -20,7 +20,7 @@ import attrs
 import pkd
 from benchmarks.studies.measure import against, final_regrets, mean, ratio
 from benchmarks.studies.report import Report, command_line, curve, from_zero, panels, sizes_as_ticks
-from pkd_delay import DelayedMDP
+from pkd_delay import DelayedMDP, bounds
 from pkd_delay.problems import random_mdp
 
 STATES, ACTIONS, HORIZON, MAX_DELAY = 3, 2, 6, 3
@@ -58,7 +58,7 @@ def study(setting: Setting) -> Report:
             sample = {law: final_regrets(models[law], delayed.law(), episodes, rule, range(setting.seeds)) for law in LAWS}
             times = ratio(sample["unknown"], sample["known"])
             sizes = (STATES, ACTIONS, HORIZON, MAX_DELAY, longest, STATES, episodes)
-            theorem = float(pkd.bounds.unknown_delay(*sizes) / pkd.bounds.known_delay(*sizes))
+            theorem = float(bounds.unknown_delay(*sizes) / bounds.known_delay(*sizes))
             for law in LAWS:
                 m = mean(sample[law])
                 curves[law].append(m)

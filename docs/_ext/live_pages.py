@@ -40,11 +40,13 @@ class CommandHelp(Live):
     def written(self) -> str:
         os.environ["COLUMNS"] = "100"  # argparse folds its lines to the terminal
         from pkd.cli import build_parser
+        from pkd.cli.commands import list_commands
 
-        parser = build_parser()
-        commands = next(action.choices for action in parser._actions if action.dest == "command")
-        parts = [f"```text\n{parser.format_help()}```"]
-        parts += [f"**pkd {name}**\n\n```text\n{command.format_help()}```" for name, command in commands.items()]
+        parts = [f"```text\n{build_parser().format_help()}```"]
+        for name in list_commands():
+            parser = build_parser(name)
+            commands = next(a.choices for a in parser._actions if a.dest == "command")
+            parts.append(f"**pkd {name}**\n\n```text\n{commands[name].format_help()}```")
         return "\n\n".join(parts)
 
 

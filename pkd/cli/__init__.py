@@ -1,7 +1,11 @@
-"""The command line `pkd`: one module per command, and here what they share: the parser, and what happens when something goes wrong.
+"""The command line `pkd`: one module per command, and here the parser and the answer to errors.
 
-Nothing heavy is imported before a command runs, so that `pkd --help` answers at once. Bad input is one line on stderr and exit code 2; a
-model that breaks its contract is exit code 1 of `pkd check`, a number that differs that of `pkd verify`; an interrupt is exit code 130.
+Nothing heavy is imported before a command runs, so that `pkd --help` answers at once. Bad input is
+one line on stderr and exit code 2; a model that breaks its contract is exit code 1 of `pkd check`,
+a number that differs that of `pkd verify`; an interrupt is exit code 130.
+
+The names of `__all__` are for packages that add commands of their own (`pkd.cli.commands`), flags
+of transformers (`pkd.cli.arguments`) or bounds (`pkd.cli.bound`).
 """
 
 from __future__ import annotations
@@ -14,54 +18,67 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pkd.cli import bound, check, compare, demo, latency, learn, plan, report, verify
-from pkd.cli.config import with_experiment_file
+from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, seed, writable
+from pkd.cli.bound import Bounds, Curves
+from pkd.cli.commands import add_command, find_command, list_commands
+from pkd.cli.config import Origin, insert_experiment_file
+from pkd.cli.output import save_figure, table, write_csv, write_files
 from pkd.model import ModelError
 
-__all__ = ["main"]
+__all__ = [
+    "Bounds",
+    "Curves",
+    "add_model",
+    "find_model",
+    "fraction",
+    "main",
+    "picture",
+    "positive",
+    "save_figure",
+    "seed",
+    "table",
+    "writable",
+    "write_csv",
+    "write_files",
+]
 
-COMMANDS = {
-    "demo": demo,
-    "plan": plan,
-    "learn": learn,
-    "compare": compare,
-    "latency": latency,
-    "bound": bound,
-    "check": check,
-    "verify": verify,
-    "report": report,
-}
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is one line."""
 
+    origin: Origin | None = None  # the experiment file that some words come from
+
     def error(self, message: str) -> NoReturn:
+        if self.origin is not None:
+            message = self.origin.name(message)
         self.exit(BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
-def build_parser() -> Parser:
-    """The whole command line."""
-    parser = Parser(prog="pkd", description="Planning and optimistic learning in MDPs with partially known dynamics.")
+def build_parser(wanted: str | None = None, origin: Origin | None = None) -> Parser:
+    """The command line; only the command that is `wanted` has its arguments."""
+    parser = Parser(
+        prog="pkd",
+        description="Planning and optimistic learning in MDPs with partially known dynamics.",
+    )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=module.HELP, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        command.add_argument("--debug", action="store_true", help="show the full traceback of an error")
-        module.configure(command)
+    for name in list_commands():
+        add_command(commands, name, wanted)
+    for one in (parser, *commands.choices.values()):
+        one.origin = origin
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
     try:
-        words = with_experiment_file(words)
-        words = _joined(words)
+        words, origin = insert_experiment_file(words)
+        words = _join_values(words)
+        wanted = next((word for word in words if not word.startswith("-")), None)
+        parser = build_parser(wanted, origin)
         args = parser.parse_args(words, argparse.Namespace(typed=words))
         if args.version:
             import pkd
@@ -71,16 +88,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.command is None:
             parser.print_help()
             return 0
-        code: int = COMMANDS[args.command].run(args)
+        code = find_command(args.command).run(args)
         sys.stdout.flush()  # here, where a closed pipe is still an exception that can be caught
     except KeyboardInterrupt:
         print("pkd: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader, such as `head`, has what it wanted. Python would complain once more when it closes stdout.
+        # The reader, such as `head`, has stopped. Python would complain when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as problem:  # noqa: BLE001 - a model is the user's own code and may raise anything
+    except Exception as problem:  # noqa: BLE001 - a model is the user's own code, may raise anything
         if "--debug" in words:
             traceback.print_exc()
         else:
@@ -89,8 +106,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _joined(words: Sequence[str]) -> list[str]:
-    """`--flag -1:.2` as `--flag=-1:.2`: a value that starts with a minus and a digit is not a flag, whatever argparse thinks."""
+def _join_values(words: Sequence[str]) -> list[str]:
+    """`--flag -1:.2` as `--flag=-1:.2`.
+
+    A value that starts with a minus and a digit is not a flag, but argparse would take it for one.
+    """
     joined: list[str] = []
     for word in words:
         if joined and re.match(r"-\.?\d", word) and re.fullmatch(r"--[\w-]+", joined[-1]):
@@ -103,11 +123,22 @@ def _joined(words: Sequence[str]) -> list[str]:
 def _one_line(problem: Exception) -> str:
     if isinstance(problem, ModelError):
         rest = len(problem.findings) - 1
-        return problem.findings[0] + (f" (and {rest} more; pkd check lists them)" if rest > 0 else "")
+        # `pkd check` would stop at the same error if the model itself cannot be made, so the other
+        # findings are shown by --debug.
+        return problem.findings[0] + (f" (and {rest} more; --debug shows all)" if rest > 0 else "")
+    if isinstance(problem, UnicodeDecodeError):
+        return (
+            f"a file is not UTF-8 text: byte {problem.object[problem.start]:#04x} at position "
+            f"{problem.start}; save it as UTF-8"
+        )
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
     if isinstance(problem, MemoryError):
-        return "not enough memory for this model; a shorter horizon, delay or state space needs less"
+        return (
+            "not enough memory for this model; a shorter horizon, fewer episodes or a smaller "
+            "state space need less"
+        )
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{type(problem).__name__}{where}: {' '.join(str(problem).split())} (--debug shows more)"
+    message = " ".join(str(problem).split())
+    return f"{type(problem).__name__}{where}: {message} (--debug shows more)"

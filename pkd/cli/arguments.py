@@ -3,44 +3,100 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.cli.output import PICTURES
 from pkd.model import ModelError
+from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.workers import memory
 
 if TYPE_CHECKING:
     import pkd
 
 __all__ = [
-    "TRANSFORMERS", "add_learning", "add_model", "find_model", "fraction", "model_arguments", "positive", "read_runs", "seed", "writable",
-]  # fmt: skip
+    "TRANSFORMERS",
+    "add_learning",
+    "add_model",
+    "episodes",
+    "find_model",
+    "fraction",
+    "model_arguments",
+    "picture",
+    "positive",
+    "read_runs",
+    "seed",
+    "writable",
+]
 
-TRANSFORMERS = "pkd.transformers"  # the entry-point group of modules with configure(parser) and transform(problem, args)
+BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
+
+# The entry-point group of modules with configure(parser) and transform(problem, args).
+TRANSFORMERS = "pkd.transformers"
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """MODEL --option key=value --horizon H, and the flags of the installed transformers."""
-    parser.add_argument("words", nargs="?", metavar="MODEL", help="a registered name, module:object, an .npz file, or a Gymnasium id")
+    parser.add_argument(
+        "words",
+        nargs="?",
+        metavar="MODEL",
+        help="a registered name, module:object, an .npz file, or a Gymnasium id",
+    )
     parser.add_argument("--model", help=argparse.SUPPRESS)  # how an experiment file names it
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the model; may be repeated")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the model; may be repeated",
+    )
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
-    parser.add_argument("--config", metavar="FILE", help="read flags from a TOML file; flags that are typed go before it")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="read flags from a TOML file; flags that are typed go before it",
+    )
     for transformer in installed(TRANSFORMERS).values():
         transformer.configure(parser)
 
 
 def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     """What every command that learns takes."""
-    parser.add_argument("--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)")
-    parser.add_argument("--replan", choices=("doubling", "every"), default="doubling", help="when to plan anew (default: doubling)")
-    parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which the guarantee may fail (default: 0.05)")
+    parser.add_argument(
+        "--episodes", type=episodes, default=10_000, metavar="K", help="episodes (default: 10000)"
+    )
+    parser.add_argument(
+        "--replan",
+        choices=("doubling", "every"),
+        default="doubling",
+        help="when to plan anew (default: doubling)",
+    )
+    parser.add_argument(
+        "--delta",
+        type=fraction,
+        default=0.05,
+        help="probability with which the guarantee may fail (default: 0.05)",
+    )
     parser.add_argument("--seed", type=seed, default=0, help="the first seed (default: 0)")
-    parser.add_argument("--seeds", type=positive, default=seeds, metavar="N", help=f"how many seeds (default: {seeds})")
-    parser.add_argument("--workers", type=positive, default=1, metavar="W", help="processes that share the runs (default: 1)")
+    parser.add_argument(
+        "--seeds",
+        type=positive,
+        default=seeds,
+        metavar="N",
+        help=f"how many seeds (default: {seeds})",
+    )
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="W",
+        help="processes that share the runs (default: 1)",
+    )
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table of results")
-    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the cumulative regret")
+    parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the cumulative regret")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -48,20 +104,24 @@ def find_model(args: argparse.Namespace) -> Found:
     """The model that the arguments name, transformed as they say."""
     word = args.words or args.model
     if word is None:
-        raise ModelError("no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id")
+        raise ModelError(
+            "no model was named; expected a registered name, module:object, an .npz file, or a "
+            "Gymnasium id"
+        )
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
-        made: Any = problem
         for transformer in transformers:
-            made = transformer.transform(made, args)
-        return made  # type: ignore[no-any-return]
+            problem = transformer.transform(problem, args)
+        return problem
 
     return find(word, parse_options(args.option), args.horizon, transform)
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments that `add_model` reads from words that a file has kept; words that it cannot read are a ModelError."""
+    """The arguments that `add_model` reads from words that a file has kept; words that it cannot
+    read are a ModelError.
+    """
     parser = _Strict(add_help=False)
     add_model(parser)
     return parser.parse_args(words)
@@ -93,9 +153,21 @@ def positive(text: str) -> int:
         number = float(text)
     except ValueError:
         number = 0.5
-    if number != int(number) or number < 1:
+    if not math.isfinite(number) or number != int(number) or number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
     return int(number)
+
+
+def episodes(text: str) -> int:
+    """A number of episodes whose record fits into the memory of this machine."""
+    number, room = positive(text), memory()
+    if number * BYTES_PER_EPISODE > room:
+        most = f"{room // BYTES_PER_EPISODE:,}"
+        raise argparse.ArgumentTypeError(
+            f"{text} episodes are too many to keep: expected at most {most} on this machine, "
+            f"with {room / 2**30:.3g} GiB of memory"
+        )
+    return number
 
 
 def seed(text: str) -> int:
@@ -117,8 +189,21 @@ def fraction(text: str) -> float:
 
 
 def writable(text: str) -> Path:
-    """A file to be written; its folder must exist, because a long run should not fail at its end."""
+    """A file to be written, in a folder that exists: a long run should not fail at its end."""
     path = Path(text)
     if not path.parent.is_dir() or path.is_dir():
-        raise argparse.ArgumentTypeError(f"cannot write {text!r}: expected a file in a folder that exists")
+        raise argparse.ArgumentTypeError(
+            f"cannot write {text!r}: expected a file in a folder that exists"
+        )
+    return path
+
+
+def picture(text: str) -> Path:
+    """A file for a figure; its ending must name a format, which is checked before a long run."""
+    path = writable(text)
+    if path.suffix.removeprefix(".") not in PICTURES:
+        expected = ", ".join(PICTURES)
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a name that ends in one of {expected}"
+        )
     return path

@@ -1,114 +1,153 @@
-"""Evaluates the paper's regret bounds, from the sizes of a delayed MDP or from a model.
+"""Evaluates the paper's regret bounds, for a model or from sizes.
 
-  pkd bound --states 5 --actions 2 --horizon 10 --max-delay 3 --longest 2 --branching 5 --episodes 1e4
   pkd bound inventory --episodes 1e6 --plot bound.png
 
-Explicit bounds hold with probability 1 - delta for the theory constants. Rates are the O-forms with constant 1 and promise nothing by
-themselves. A bound says something from the episode on at which it falls below H K, the largest regret there can be.
+Explicit bounds hold with probability 1 - delta for the theory constants of MVP and a new plan in
+every episode; with --replan doubling in `pkd learn`, the default, for twice the number. Rates are
+O-forms with constant 1 and promise nothing by themselves. A bound says something from the episode
+on at which it falls below the largest regret there can be, H K.
+
+Any package can add bounds from sizes in the entry-point group `pkd.bounds`.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from pkd.cli.arguments import add_model, find_model, fraction, positive, writable
-from pkd.cli.output import save_figure, table, write_csv
+import attrs
+
+from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, writable
+from pkd.cli.output import Cell, table, write_files
 from pkd.model import ModelError
+from pkd.problem import installed
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from pkd.bounds import Bound
 
 HELP = "evaluate the regret bounds"
-SIZES = ("states", "actions", "horizon", "max_delay", "longest", "branching")
+GROUP = "pkd.bounds"
 HEADERS = ("bound", "regret", "leading term", "lower order", "below H K from")
-LOWER = "Theorem 3 (lower bound)"
-Curves = dict[str, Callable[[float], Any]]  # label -> K -> a Bound, or a number
+Curves = dict[str, "Callable[[float], Bound | float]"]  # label -> K -> bound
+
+
+@attrs.frozen
+class Bounds:
+    """Bounds that are shown together."""
+
+    title: str
+    width: float  # H, or the length of the range of returns: width * K is the trivial bound
+    curves: Curves
+    notes: tuple[str, ...] = ()  # sentences below the table
+
+
+class Source(Protocol):
+    """A module that evaluates bounds from sizes which the user types instead of a model."""
+
+    SIZES: tuple[str, ...]  # its arguments, none of which goes together with a model
+
+    def configure(self, parser: argparse.ArgumentParser, /) -> None:
+        """Adds its arguments."""
+
+    def bounds(self, args: argparse.Namespace, /) -> Bounds:
+        """The bounds at the sizes that were typed; a ModelError names those that are missing."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--states", type=positive, metavar="S")
-    parser.add_argument("--actions", type=positive, metavar="A")
-    with contextlib.suppress(argparse.ArgumentError):  # an installed transformer may have this flag already
-        parser.add_argument("--max-delay", type=positive, metavar="D")
-    parser.add_argument("--longest", type=positive, metavar="W", help="the largest inter-arrival time (default: the largest delay)")
-    parser.add_argument("--branching", type=positive, metavar="B", help="bound on the support of P(s, a) (default: S)")
-    parser.add_argument("--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)")
-    parser.add_argument("--delta", type=fraction, default=0.05, help="probability with which a bound may fail (default: 0.05)")
+    for source in _sources():
+        source.configure(parser)
+    parser.add_argument(
+        "--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)"
+    )
+    parser.add_argument(
+        "--delta",
+        type=fraction,
+        default=0.05,
+        help="probability with which a bound may fail (default: 0.05)",
+    )
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table")
-    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the bounds over the episodes")
+    parser.add_argument(
+        "--plot", type=picture, metavar="FILE", help="draw the bounds over the episodes"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    named = args.words or args.model
-    title, width, curves = _of_model(args) if named else _of_sizes(args)
-    rows = [_row(label, curve, args.episodes, width) for label, curve in curves.items()]
-    if args.csv:
-        write_csv(args.csv, HEADERS, rows)
-    if args.plot:
-        _draw(args, title, width, curves)
-    print(f"{title}, {args.episodes:,} episodes, delta {args.delta:g}; largest possible regret {width * args.episodes:.7g}")
+    found = _bounds_of_model(args) if args.words or args.model else _bounds_of_sizes(args)
+    rows = [_row(label, curve, args.episodes, found) for label, curve in found.curves.items()]
+    print(
+        f"{found.title}, {args.episodes:,} episodes, delta {args.delta:g}; "
+        f"largest possible regret {found.width * args.episodes:.7g}"
+    )
     print(table(HEADERS, rows))
-    if not named and LOWER not in curves:
-        print(f"{LOWER} says nothing at these sizes: D~ = floor(min(D, H/4, B/2, S/4 - 1)) must be at least 2")
+    for note in found.notes:
+        print(note)
+    write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(args, found))
     return 0
 
 
-def _of_model(args: argparse.Namespace) -> tuple[str, float, Curves]:
+def _sources() -> list[Source]:
+    return list(installed(GROUP).values())
+
+
+def _given(source: Source, args: argparse.Namespace) -> list[str]:
+    """The sizes of a source that were typed, as flags."""
+    return [
+        f"--{name.replace('_', '-')}"
+        for name in source.SIZES
+        if getattr(args, name, None) is not None
+    ]
+
+
+def _bounds_of_model(args: argparse.Namespace) -> Bounds:
     """The general theorem on a model; the width of its returns takes the place of H."""
     found = find_model(args)
-    from pkd import bounds
-    from pkd.survey import survey
+    from pkd.bounds import ModelBound
 
-    given = [f"--{name}" for name in ("states", "actions", "longest", "branching") if getattr(args, name) is not None]
+    given = [flag for source in _sources() for flag in _given(source, args)]
     if given:
-        raise ModelError(f"{', '.join(given)}: {found.name} has its own sizes; expected a model or sizes, not both")
-    declared = found.model.return_range
-    width = survey(found.model).width if declared is None else declared[1] - declared[0]
-    return found.name, width, {"general theorem, explicit": lambda k: bounds.regret_bound(found.model, k, args.delta)}
+        raise ModelError(
+            f"{', '.join(given)}: {found.name} has its own sizes; "
+            "expected a model or sizes, not both"
+        )
+    bound = ModelBound.of(found.model, args.delta)
+    return Bounds(found.name, bound.width, {"general theorem, explicit": bound})
 
 
-def _of_sizes(args: argparse.Namespace) -> tuple[str, float, Curves]:
-    """Theorems 1 to 3 and the previous bound."""
-    missing = [f"--{name.replace('_', '-')}" for name in SIZES[:4] if getattr(args, name) is None]
-    if missing:
-        raise ModelError(f"the sizes {', '.join(missing)} are missing; expected --states, --actions, --horizon and --max-delay, or a model")
+def _bounds_of_sizes(args: argparse.Namespace) -> Bounds:
+    sources = _sources()
+    if not sources:
+        raise ModelError(
+            "no model was named, and no installed package evaluates bounds from sizes; "
+            f"expected a model, or a package with the entry-point group {GROUP}"
+        )
+    return max(sources, key=lambda source: len(_given(source, args))).bounds(args)
+
+
+def _row(
+    label: str, curve: Callable[[float], Bound | float], episodes: int, found: Bounds
+) -> tuple[Cell, ...]:
     from pkd import bounds
 
-    S, A, H, D = args.states, args.actions, args.horizon, args.max_delay
-    W, B, delta = D if args.longest is None else args.longest, args.branching or S, args.delta
-    curves: Curves = {
-        "Theorem 1 (known delay law), explicit": lambda k: bounds.known_delay(S, A, H, D, W, B, k, delta),
-        "Theorem 2 (unknown delay law), explicit": lambda k: bounds.unknown_delay(S, A, H, D, W, B, k, delta),
-        "Theorem 1, rate": lambda k: bounds.known_delay_rate(S, A, H, D, B, k, delta),
-        "Theorem 2, rate": lambda k: bounds.unknown_delay_rate(S, A, H, D, W, B, k, delta),
-        "previous bound (Chen et al. 2023), rate": lambda k: bounds.previous_rate(S, A, H, D, k),
-    }
-    if bounds.code_size(S, H, D, B) >= 2:
-        curves[LOWER] = lambda k: bounds.lower_bound(S, A, H, D, B, k)
-    return f"S={S}, A={A}, H={H}, D={D}, W={W}, B={B}", float(H), curves
-
-
-def _row(label: str, curve: Callable[[float], Any], episodes: int, width: float) -> tuple[Any, ...]:
-    from pkd import bounds
-
-    value: Bound | float = curve(episodes)
+    value = curve(episodes)
     if not isinstance(value, bounds.Bound):
-        return label, value, "", "", ""
-    return label, float(value), value.leading, value.lower_order, float(bounds.smallest_episodes(curve, width))
+        return label, float(value), "", "", ""
+    first = float(bounds.smallest_episodes(curve, found.width))
+    return label, float(value), value.leading, value.lower_order, first
 
 
-def _draw(args: argparse.Namespace, title: str, width: float, curves: Curves) -> None:
+def _draw(args: argparse.Namespace, found: Bounds) -> Figure:
     from matplotlib.figure import Figure
 
     from pkd import bounds
 
     figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = bounds.plot(curves, [10**e for e in range(13)], width, figure.subplots())
+    grid = [10**e for e in range(13)]
+    axes = bounds.plot(found.curves, grid, found.width, figure.subplots())
     axes.axvline(args.episodes, color="0.8", linewidth=1)
-    axes.set_title(title)
+    axes.set_title(found.title)
     axes.legend(fontsize="small", frameon=False)
-    save_figure(figure, args.plot)
+    return figure

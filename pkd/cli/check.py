@@ -1,4 +1,5 @@
-"""Checks a model against its contract: probabilities, types, chance cycles, supports, and, where the law is known, that the law fits.
+"""Checks a model against its contract: probabilities, types, chance cycles, supports, and, where
+the law is known, that the law fits.
 
 Prints the sizes of the model and "ok", or every finding and exits with 1.
 """
@@ -20,32 +21,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = find_model(args)
     import pkd
 
     try:
+        found = find_model(args)
+    except ModelError as error:
+        if len(error.findings) == 1:
+            raise  # a model that was not found, or cannot be made
+        return _print_findings(args.words or args.model, error)
+    try:
         pkd.check_model(found.model, found.law)
     except ModelError as error:
-        for finding in error.findings:
-            print(finding, file=sys.stderr)
-        print(f"{found.name}: {len(error.findings)} finding{'s' if len(error.findings) > 1 else ''}")
-        return 1
+        return _print_findings(found.name, error)
     print(table(["size", ""], sizes(found.model)))
-    print(f"{found.name}: ok" + ("" if found.law is not None else " (the model; there is no law to check)"))
+    print(
+        f"{found.name}: ok"
+        + ("" if found.law is not None else " (the model; there is no law to check)")
+    )
     return 0
+
+
+def _print_findings(name: str, error: ModelError) -> int:
+    for finding in error.findings:
+        print(finding, file=sys.stderr)
+    print(f"{name}: {len(error.findings)} finding{'s' if len(error.findings) > 1 else ''}")
+    return 1
 
 
 def sizes(model: PartiallyKnownMDP) -> list[tuple[str, int]]:
     """How large a model is, by what can really occur in it."""
-    from pkd.graph import explore
+    from pkd.explore import explore
 
     graph = explore(model)
     return [
         ("horizon", graph.horizon),
-        ("states (x, y)", len(graph.layers.states)),
-        ("states after the last action", len(graph.settled.states)),
-        ("values of y", len(graph.ys)),
+        ("states (x, y)", graph.n_states),
+        ("states after the last action", len(graph.settled.x)),
+        ("values of y", graph.n_y),
         ("unknown features z", len(graph.features)),
-        ("most outcomes of a feature", max((len(outcomes) for outcomes in graph.outcomes), default=0)),
+        (
+            "most outcomes of a feature",
+            max((len(outcomes) for outcomes in graph.outcomes), default=0),
+        ),
         ("unknown rewards", len(graph.rewards)),
     ]

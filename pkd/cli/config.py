@@ -7,24 +7,40 @@
     [options]
     lead_time = 2
 
-A key is the long name of a flag. The file is turned into words of the command line and put before those that were typed, so that it is
-checked like them and they go before it.
+A key is the long name of a flag. The file is turned into words of the command line and put before
+those that were typed, so that it is checked like them and they go before it.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from pkd.model import ModelError
 
-__all__ = ["with_experiment_file"]
+__all__ = ["insert_experiment_file"]
 
 
-def with_experiment_file(words: list[str]) -> list[str]:
-    """The words with `--config FILE` replaced by what the file says."""
+@attrs.frozen
+class Origin:
+    """Where words come from that the user did not type."""
+
+    path: str
+    flags: tuple[str, ...]  # such as --episodes
+
+    def name(self, message: str) -> str:
+        """A complaint of the parser, with the file where it is about one of the file's flags."""
+        mine = any(re.search(rf"{re.escape(flag)}\b", message) for flag in self.flags)
+        return f"{self.path}: {message}" if mine else message
+
+
+def insert_experiment_file(words: list[str]) -> tuple[list[str], Origin | None]:
+    """The words with `--config FILE` replaced by what the file says, and which these are."""
     for i, word in enumerate(words):
         if word == "--config" and i + 1 < len(words):
             path, rest = words[i + 1], words[:i] + words[i + 2 :]
@@ -33,8 +49,10 @@ def with_experiment_file(words: list[str]) -> list[str]:
             path, rest = word.removeprefix("--config="), words[:i] + words[i + 1 :]
             break
     else:
-        return words
-    return [*rest[:1], *_flags(path, _read(path)), *rest[1:]]
+        return words, None
+    flags = list(_flags(path, _read(path)))
+    origin = Origin(path, tuple(flag.partition("=")[0] for flag in flags))
+    return [*rest[:1], *flags, *rest[1:]], origin
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -48,7 +66,9 @@ def _flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
     for key, value in entries.items():
         if key == "options":
             if not isinstance(value, dict):
-                raise ModelError(f"{path}: options: expected a table of the model's options, found {value!r}")
+                raise ModelError(
+                    f"{path}: options: expected a table of the model's options, found {value!r}"
+                )
             for name, option in value.items():
                 yield f"--option={name}={_option(option)}"
         elif isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""Learns online, episode after episode, against the true law, and measures regret against the exact optimum.
+"""Learns online, episode after episode, against the true law, and measures regret.
 
   pkd learn inventory --episodes 1e5 --optimism practical --seeds 5 --plot regret.png
-  pkd learn two_state_chain --inter-arrival -1:.2,0:.5,2:.3 --max-delay 4 --delay-law unknown
   pkd learn --config experiment.toml
 
-Rules of optimism: mvp (the paper's constants, with its guarantee), mvp-max (its monotone form), practical (small constants, no guarantee),
-hoeffding, greedy (no exploration), posterior (sampling).
+Regret is measured against the exact optimum. Rules of optimism: mvp (the paper's constants, with
+its guarantee), mvp-max (its monotone form), practical (small constants, no guarantee), hoeffding,
+greedy (no exploration), posterior (sampling).
 """
 
 from __future__ import annotations
@@ -14,20 +14,45 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from pkd.cli.arguments import add_learning, add_model, find_model, model_arguments, writable
-from pkd.cli.output import table, write_csv
+from pkd.cli.output import Cell, table, write_files
 
 if TYPE_CHECKING:
     import pkd
 
 HELP = "learn online and measure regret"
 RULES = ("mvp", "mvp-max", "practical", "hoeffding", "greedy", "posterior")
-COLUMNS = ("seed", "optimal value", "return per episode", "return at the end", "regret", "optimism violations", "plans", "seconds")
+COLUMNS = (
+    "seed",
+    "optimal value",
+    "return per episode",
+    "return at the end",
+    "regret",
+    "optimism violations",
+    "plans",
+    "seconds",
+)
+
+
+@attrs.frozen
+class Job:
+    """One run that a worker process can do from words alone."""
+
+    words: tuple[str, ...]  # of the command line, that say which model it is
+    optimism: str
+    seed: int
+    file: Path | None  # where the run is saved
+    episodes: int
+    delta: float
+    replan: Literal["doubling", "every"]
+    optimal_value: float  # planned once, for all jobs
+    progress: bool
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,73 +63,118 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_own(parser: argparse.ArgumentParser) -> None:
     """All but the model."""
     add_learning(parser, seeds=1)
-    parser.add_argument("--optimism", choices=RULES, default="mvp", help="rule of optimism (default: mvp)")
-    parser.add_argument("--save", type=writable, metavar="FILE", help="save the run; with several seeds their numbers join the name")
+    parser.add_argument(
+        "--optimism", choices=RULES, default="mvp", help="rule of optimism (default: mvp)"
+    )
+    parser.add_argument(
+        "--save",
+        type=writable,
+        metavar="FILE",
+        help="save the run; with several seeds their numbers join the name",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     seeds = range(args.seed, args.seed + args.seeds)
-    files = [None if args.save is None else _numbered(args.save, one) if args.seeds > 1 else args.save for one in seeds]
+    files = [_file(args.save, one, args.seeds) for one in seeds]
     words = model_words(args.typed, _add_own)
-    runs = learned(args, words, [(args.optimism, one, file) for one, file in zip(seeds, files, strict=True)])
-    results = [row(one, found_run) for one, found_run in zip(seeds, runs, strict=True)]
-    if args.csv:
-        write_csv(args.csv, COLUMNS, results)
-    name = find_model(args).name
-    if args.plot:
-        from pkd.cli.regret_plot import regret_plot
+    jobs = [(args.optimism, one, file) for one, file in zip(seeds, files, strict=True)]
+    name, runs = learn_all(args, words, jobs)
+    rows = [_row(one, found) for one, found in zip(seeds, runs, strict=True)]
+    print(
+        f"{name}: {runs[0].label}, {args.episodes:,} episodes, "
+        f"replanning: {args.replan}, delta {args.delta:g}"
+    )
+    print(table(COLUMNS, rows))
+    from pkd.cli.regret_plot import draw_regret
 
-        regret_plot(args.plot, f"{name}, {args.episodes:,} episodes", [runs])
-    print(f"{name}: {runs[0].label}, {args.episodes:,} episodes, replanning: {args.replan}, delta {args.delta:g}")
-    print(table(COLUMNS, results))
+    title = f"{name}, {args.episodes:,} episodes"
+    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(title, [runs]))
     return 0
 
 
-def learned(args: argparse.Namespace, words: tuple[str, ...], jobs: Sequence[tuple[str, int, Path | None]]) -> list[pkd.Run]:
-    """The run of every (rule, seed, file to save it in), by as many workers as the arguments say."""
+def learn_all(
+    args: argparse.Namespace, words: tuple[str, ...], jobs: Sequence[tuple[str, int, Path | None]]
+) -> tuple[str, list[pkd.Run]]:
+    """The name of the model, and the run of every (rule, seed, file to save it in).
+
+    Here the model is built once and its optimum planned once; other processes build their own
+    model.
+    """
+    import pkd
+    from pkd.results.values import refuse_unwritable
     from pkd.workers import spread
 
-    world(words)  # what is wrong with the model is found here, once
+    name, compiled, law = build_world(words)
+    if any(file is not None for _, _, file in jobs):
+        refuse_unwritable(chain(compiled.features, *compiled.outcomes))
+    optimum = pkd.plan(compiled, law).value
     wanted = not args.quiet and sys.stderr.isatty()
     alone = args.workers == 1 or len(jobs) == 1
-    common = words, args.episodes, args.delta, args.replan, wanted and alone
+    todo = [
+        (
+            Job(
+                words=words,
+                optimism=rule,
+                seed=seed,
+                file=file,
+                episodes=args.episodes,
+                delta=args.delta,
+                replan=args.replan,
+                optimal_value=optimum,
+                progress=wanted and alone,
+            ),
+        )
+        for rule, seed, file in jobs
+    ]
     if alone or not wanted:
-        return spread(one_run, [(*common, *job) for job in jobs], args.workers)
+        return name, spread(learn_one, todo, args.workers)
     from tqdm import tqdm
 
     with tqdm(total=len(jobs), desc="runs", leave=False) as bar:
-        return spread(one_run, [(*common, *job) for job in jobs], args.workers, bar.update)
+        return name, spread(learn_one, todo, args.workers, bar.update)
 
 
-def one_run(
-    words: tuple[str, ...], episodes: int, delta: float, replan: Any, progress: bool, optimism: str, seed: int, file: Path | None
-) -> pkd.Run:
+def learn_one(job: Job) -> pkd.Run:
     """One run, without its policy, which stays in the file."""
     import pkd
 
-    compiled, law = world(words)
-    run = pkd.learn(compiled, law, episodes, optimism=rule(optimism), delta=delta, seed=seed, replan=replan, progress=progress)
-    if file is not None:
-        attrs.evolve(run, model_words=words).save(file)
+    _, compiled, law = build_world(job.words)
+    run = pkd.learn(
+        compiled,
+        law,
+        job.episodes,
+        optimism=make_rule(job.optimism),
+        delta=job.delta,
+        seed=job.seed,
+        replan=job.replan,
+        progress=job.progress,
+        optimal_value=job.optimal_value,
+    )
+    if job.file is not None:
+        attrs.evolve(run, model_words=job.words).save(job.file)
     return attrs.evolve(run, policy=None)
 
 
 @lru_cache(maxsize=1)
-def world(words: tuple[str, ...]) -> tuple[pkd.Compiled, Any]:
-    """The compiled model that the words name, with its law, and the kernels compiled too: they are not a part of the seconds of a run."""
+def build_world(words: tuple[str, ...]) -> tuple[str, pkd.Compiled, pkd.Law]:
+    """The name, the compiled model and the law that the words say.
+
+    The kernels are compiled here too: that time is not a part of the seconds of a run.
+    """
     import pkd
 
     found = find_model(model_arguments(words))
     compiled, law = pkd.compile(found.model), found.with_law()
-    pkd.learn(compiled, law, 1)
-    return compiled, law
+    pkd.learn(compiled, law, 1, optimal_value=0.0)
+    return found.name, compiled, law
 
 
-def rule(name: str) -> Any:
+def make_rule(name: str) -> pkd.Optimism:
     """The rule of optimism with this name."""
     import pkd
 
-    makers: tuple[Callable[[], Any], ...] = (
+    makers: tuple[Callable[[], pkd.Optimism], ...] = (
         pkd.MVP,
         lambda: pkd.MVP(monotone=True),
         pkd.MVP.practical,
@@ -115,7 +185,18 @@ def rule(name: str) -> Any:
     return dict(zip(RULES, makers, strict=True))[name]()
 
 
-def row(one: int, run: pkd.Run) -> tuple[Any, ...]:
+def model_words(
+    typed: Sequence[str], add_own: Callable[[argparse.ArgumentParser], None]
+) -> tuple[str, ...]:
+    """The words that say which model it is: those that are left when the command's own are read."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--debug", action="store_true")
+    add_own(parser)
+    _, (_command, *words) = parser.parse_known_args(typed)
+    return tuple(words)
+
+
+def _row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
     """One line of the table of results."""
     regret = float(run.regret[-1])
     return (
@@ -130,14 +211,5 @@ def row(one: int, run: pkd.Run) -> tuple[Any, ...]:
     )
 
 
-def model_words(typed: Sequence[str], add_own: Callable[[argparse.ArgumentParser], None]) -> tuple[str, ...]:
-    """The words of a command line that say which model it is: all that are left when the command's own are read."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--debug", action="store_true")
-    add_own(parser)
-    _, (_command, *words) = parser.parse_known_args(typed)
-    return tuple(words)
-
-
-def _numbered(path: Path, one: int) -> Path:
-    return path.with_stem(f"{path.stem}-{one}")
+def _file(path: Path | None, one: int, seeds: int) -> Path | None:
+    return path if path is None or seeds == 1 else path.with_stem(f"{path.stem}-{one}")

@@ -1,16 +1,23 @@
-"""How results are written: aligned tables for people, CSV for programs, figures for papers."""
+"""How results are shown: aligned tables for people, CSV for programs, figures for papers."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["number", "save_figure", "table", "write_csv"]
+from pkd.model import ModelError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PICTURES", "Cell", "number", "save_figure", "table", "write_csv", "write_files"]
+
+Cell = str | int | float
+PICTURES = ("eps", "jpeg", "jpg", "pdf", "pgf", "png", "ps", "svg", "svgz", "tif", "tiff", "webp")
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Columns under their headers; numbers to the right, words to the left.
 
     >>> print(table(["city", "size"], [["Bern", 134], ["Ulm", 7.5]]))
@@ -19,40 +26,70 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     Ulm    7.5
     """
     cells = [[number(value) for value in row] for row in rows]
-    rows = [list(headers), *cells]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(headers))]
+    lines = [list(headers), *cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
     right = [_is_numeric([row[i] for row in cells]) for i in range(len(headers))]
-    lines = ("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+    aligned = (
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(x, widths, right, strict=True))
+        for x in lines
+    )
+    return "\n".join(line.rstrip() for line in aligned)
 
 
-def number(value: Any) -> str:
+def number(value: Cell) -> str:
     """A number with seven digits that matter, anything else as it is."""
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
-def write_csv(path: Path, headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """All rows with all digits."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(headers)
-        writer.writerows(rows)
+def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Writes all rows with all digits, whole or not at all."""
+    from pkd.results.files import write_csv as write
+
+    write(path, headers, rows)
 
 
-def save_figure(figure: Any, path: Path) -> None:
-    """Writes a matplotlib figure; the suffix says the format."""
-    supported = figure.canvas.get_supported_filetypes()
-    if path.suffix.removeprefix(".") not in supported:
-        from pkd.model import ModelError
+def write_files(
+    csv: Path | None,
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    plot: Path | None,
+    draw: Callable[[], Figure],
+) -> None:
+    """Writes the table and the figure that were asked for.
 
-        raise ModelError(f"{path}: expected a name that ends in one of {', '.join(sorted(supported))}")
-    figure.savefig(path, dpi=150)
+    A figure that fails does not take back the table; the error says that it is there.
+    """
+    if csv is not None:
+        write_csv(csv, headers, rows)
+    if plot is None:
+        return
+    try:
+        save_figure(draw(), plot)
+    except Exception as problem:
+        kept = "" if csv is None else f"; the table is complete in {csv}"
+        raise ModelError(f"{plot} was not drawn: {problem}{kept}") from problem
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes a matplotlib figure, whole or not at all; the suffix says the format."""
+    kind = path.suffix.removeprefix(".")
+    if kind not in PICTURES:
+        raise ModelError(f"{path}: expected a name that ends in one of {', '.join(PICTURES)}")
+    from pkd.results.files import replacing
+
+    with replacing(path) as file:
+        figure.savefig(file, format=kind, dpi=150)
 
 
 def _is_numeric(column: Sequence[str]) -> bool:
-    """Whether a column holds numbers; "> 200" and "1,000" are numbers, nothing and "never" stand beside them."""
-    numbers = [cell.removeprefix("> ").replace(",", "").rstrip("%") for cell in column if cell not in ("", "never")]
-    return bool(numbers) and all(map(_is_number, numbers))
+    """Whether a column holds numbers.
+
+    "> 200" and "1,000" are numbers; nothing and "never" may stand among them.
+    """
+    cells = [cell for cell in column if cell not in ("", "never")]
+    return bool(cells) and all(
+        _is_number(cell.removeprefix("> ").replace(",", "").rstrip("%")) for cell in cells
+    )
 
 
 def _is_number(cell: str) -> bool:

@@ -1,36 +1,51 @@
-"""Plans exactly under the true law: the optimal value, and the best action of every state (CSV and JSON: the value of every action too).
+"""Plans exactly under the true law: the optimal value, and the best action of every state (CSV and
+JSON: the value of every action too).
 
 pkd plan inventory --option lead_time=2 --csv policy.csv
 pkd plan FrozenLake-v1 --horizon 20 --all --plot policy.png
-pkd plan FrozenLake-v1 --horizon 20 --delay 2
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from pkd.problem import Found
-from pkd.cli.arguments import add_model, find_model, positive, writable
-from pkd.cli.output import save_figure, table, write_csv
+from pkd.cli.arguments import add_model, find_model, picture, positive, writable
+from pkd.cli.output import table, write_files
 from pkd.model import ModelError
+from pkd.problem import Found
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     import pkd
 
 HELP = "plan under the true law: value and policy"
 MOST_ROWS = 60  # of a printed table; the CSV and JSON forms hold all
+CSV_HEADERS = ("step", "x", "y", "action", "value", "values of all actions")
+Decision = tuple[int, str, str, str, float, dict[str, float]]  # the last: of every action
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     steps = parser.add_mutually_exclusive_group()
-    steps.add_argument("--step", type=positive, default=1, metavar="H", help="the step whose policy is shown (default: the first)")
+    steps.add_argument(
+        "--step",
+        type=positive,
+        default=1,
+        metavar="H",
+        help="the step whose policy is shown (default: the first)",
+    )
     steps.add_argument("--all", action="store_true", help="the policy of every step")
-    parser.add_argument("--csv", type=writable, metavar="FILE", help="write the policy with the value of every action")
-    parser.add_argument("--plot", type=writable, metavar="FILE", help="draw the policy")
+    parser.add_argument(
+        "--csv",
+        type=writable,
+        metavar="FILE",
+        help="write the policy with the value of every action",
+    )
+    parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
     parser.add_argument("--json", action="store_true", help="print value and policy as JSON")
 
 
@@ -43,56 +58,82 @@ def run(args: argparse.Namespace) -> int:
     plan = pkd.plan(found.model, found.with_law())
     steps = range(1, found.model.horizon + 1) if args.all else [args.step]
     policy = [row for step in steps for row in decisions(found, plan, step)]
-    if args.csv:
-        write_csv(
-            args.csv, ["step", "x", "y", "action", "value", "values of all actions"], ((*row[:5], json.dumps(row[5])) for row in policy)
-        )
-    if args.plot:
-        save_figure(draw(found, plan), args.plot)
-    if args.json:
-        keys = ("step", "x", "y", "action", "value", "values")
-        rows = [dict(zip(keys, row, strict=True)) for row in policy]
-        print(json.dumps({"model": found.name, "horizon": found.model.horizon, "value": plan.value, "policy": rows}, indent=1))
-        return 0
-    print(f"{found.name}: optimal value {plan.value:.10g} over {found.model.horizon} steps")
-    headers = ["step", "x", "y", "action", "value"]
-    # A y without meaning (tables) or an x that is None at every decision (noise models) is not worth a column.
-    columns = [i for i in range(5) if i not in (1, 2) or any(row[i] not in ("", "None") for row in policy)]
-    print(table([headers[i] for i in columns], ([row[i] for i in columns] for row in policy[:MOST_ROWS])))
-    if len(policy) > MOST_ROWS:
-        print(f"... {len(policy) - MOST_ROWS} more states; --csv writes all of them")
+    _print(args, found, plan, policy)
+    rows = [(*row[:5], json.dumps(row[5])) for row in policy]
+    write_files(args.csv, CSV_HEADERS, rows, args.plot, lambda: draw(found, plan))
     return 0
 
 
-def decisions(found: Found, plan: pkd.Plan, step: int) -> Iterator[tuple[int, str, str, str, float, dict[str, float]]]:
-    """(step, x, y, best action, its value, the value of every action) of each state of a step, in words."""
+def _print(
+    args: argparse.Namespace, found: Found, plan: pkd.Plan, policy: Sequence[Decision]
+) -> None:
+    """The value and the policy, as JSON or as a table."""
+    if args.json:
+        keys = ("step", "x", "y", "action", "value", "values")
+        rows = [dict(zip(keys, row, strict=True)) for row in policy]
+        print(
+            json.dumps(
+                {
+                    "model": found.name,
+                    "horizon": found.model.horizon,
+                    "value": plan.value,
+                    "policy": rows,
+                },
+                indent=1,
+            )
+        )
+        return
+    print(f"{found.name}: optimal value {plan.value:.10g} over {found.model.horizon} steps")
+    headers = ["step", "x", "y", "action", "value"]
+    # A y without meaning (tables) or an x that is None at every decision (noise models) is not
+    # worth a column.
+    columns = [
+        i for i in range(5) if i not in (1, 2) or any(row[i] not in ("", "None") for row in policy)
+    ]
+    cells = [row[:5] for row in policy[:MOST_ROWS]]
+    print(table([headers[i] for i in columns], ([row[i] for i in columns] for row in cells)))
+    if len(policy) > MOST_ROWS:
+        print(f"... {len(policy) - MOST_ROWS} more states; --csv writes all of them")
+
+
+def decisions(found: Found, plan: pkd.Plan, step: int) -> Iterator[Decision]:
+    """(step, x, y, best action, its value, the value of every action) of each state of a step, in
+    words.
+    """
     model = found.model
     for x, y in plan.states(step):
-        values = {model.action_label(action): value for action, value in plan.values(step, x, y).items()}
+        values = {
+            model.action_label(action): value for action, value in plan.values(step, x, y).items()
+        }
         best = model.action_label(plan.action(step, x, y))
         yield step, model.x_label(x), model.y_label(y), best, values[best], values
 
 
-def draw(found: Found, plan: pkd.Plan) -> Any:
+def draw(found: Found, plan: pkd.Plan) -> Figure:
     """The problem's own picture of its policy, or else the best action over states and steps."""
     import matplotlib
 
     matplotlib.use("Agg")
     if found.picture is not None:
-        return found.picture(plan).figure
+        figure: Figure = found.picture(plan).figure
+        return figure
     return _action_map(found, plan)
 
 
-def _action_map(found: Found, plan: pkd.Plan) -> Any:
+def _action_map(found: Found, plan: pkd.Plan) -> Figure:
     import numpy as np
     from matplotlib import pyplot
     from matplotlib.patches import Patch
     from matplotlib.ticker import MaxNLocator
 
-    rows = [row for step in range(1, found.model.horizon + 1) for row in decisions(found, plan, step)]
+    rows = [
+        row for step in range(1, found.model.horizon + 1) for row in decisions(found, plan, step)
+    ]
     states = list(dict.fromkeys((x, y) for _, x, y, *_ in rows))
     if len(states) > MOST_ROWS:
-        raise ModelError(f"--plot draws at most {MOST_ROWS} states, {found.name} has {len(states)}; use --csv")
+        raise ModelError(
+            f"--plot draws at most {MOST_ROWS} states, {found.name} has {len(states)}; use --csv"
+        )
     actions = list(dict.fromkeys(action for *_, values in rows for action in values))
     best = np.full((len(states), found.model.horizon), np.nan)
     for step, x, y, action, *_ in rows:
@@ -107,10 +148,21 @@ def _action_map(found: Found, plan: pkd.Plan) -> Any:
         vmax=len(actions) - 0.5,
         extent=(0.5, found.model.horizon + 0.5, len(states) - 0.5, -0.5),
     )
-    axes.set_yticks(range(len(states)), [", ".join(part for part in state if part) for state in states], fontsize="small")
+    axes.set_yticks(
+        range(len(states)),
+        [", ".join(part for part in state if part) for state in states],
+        fontsize="small",
+    )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel="step", ylabel="state", title=f"{found.name}: optimal action (value {plan.value:.6g})")
+    axes.set(
+        xlabel="step",
+        ylabel="state",
+        title=f"{found.name}: optimal action (value {plan.value:.6g})",
+    )
     axes.legend(
-        handles=[Patch(color=colours(i), label=a) for i, a in enumerate(actions)], loc="upper left", bbox_to_anchor=(1, 1), title="action"
+        handles=[Patch(color=colours(i), label=a) for i, a in enumerate(actions)],
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        title="action",
     )
     return figure

@@ -3,10 +3,11 @@
   pkd verify
   pkd verify run.npz
 
-Without a file: closed forms and published numbers, computed here and now, one line each. With files: every run is repeated from the model,
-the configuration and the seed that its file holds, and must come out to the bit. Exit code 1: something differs; 2: a run cannot be
-repeated, and the line says why. Any package can add numbers of its own in the entry-point group `pkd.facts`: a callable that yields
-(what, expected, found, tolerance).
+Without a file: closed forms and published numbers, computed here and now, one line each. With
+files: every run is repeated from the model, the configuration and the seed that its file holds, and
+must come out to the bit. Exit code 1: something differs; 2: a run cannot be repeated, and the line
+says why. Any package can add numbers of its own in the entry-point group `pkd.facts`: a callable
+that yields (what, expected, found, tolerance).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pkd.problem import installed
 from pkd.cli.arguments import find_model, model_arguments, read_runs
 from pkd.model import ModelError
+from pkd.problem import installed
 
 if TYPE_CHECKING:
     import pkd
@@ -30,8 +31,14 @@ DIFFERS, CANNOT = 1, 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN.npz", help="a run that pkd learn --save wrote")
-    parser.add_argument("--trust", action="store_true", help="import the module:object that a file names as its model")
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN.npz", help="a run that pkd learn --save wrote"
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the module:object that a file names as its model",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,19 +52,33 @@ def _check_installation() -> int:
         print(f"{'ok     ' if holds else 'DIFFERS'}  {line}", flush=True)
         lines, good = lines + 1, good + holds
     if lines == 0:
-        raise ModelError(f"no installed package has anything to check; expected a callable in the entry-point group {GROUP}")
+        raise ModelError(
+            "no installed package has anything to check; expected a callable in the "
+            f"entry-point group {GROUP}"
+        )
     print(f"{good} of {lines} as expected, {time.perf_counter() - began:.1f} s")
     return 0 if good == lines else DIFFERS
 
 
 def _checked_facts() -> Iterator[tuple[bool, str]]:
-    """(whether it holds, the line) of every fact of every package; a package that breaks off is one fact that does not hold."""
+    """(whether it holds, the line) of every fact of every package; a package that breaks off is one
+    fact that does not hold.
+    """
     for package, facts in installed(GROUP).items():
         try:
             for what, expected, found, tolerance in facts():
-                yield bool(abs(found - expected) <= tolerance), f"{what}: expected {expected:.12g}, found {found:.12g}"
+                yield (
+                    bool(abs(found - expected) <= tolerance),
+                    f"{what}: expected {expected:.12g}, found {found:.12g}",
+                )
         except Exception as problem:  # noqa: BLE001 - the next package may still be sound, and a broken one is what is looked for
-            yield False, f"{package}: broke off with {type(problem).__name__}: {' '.join(str(problem).split())}"
+            yield (
+                False,
+                (
+                    f"{package}: broke off with {type(problem).__name__}: "
+                    f"{' '.join(str(problem).split())}"
+                ),
+            )
 
 
 def _versions() -> str:
@@ -67,34 +88,53 @@ def _versions() -> str:
     import pkd
 
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    return f"pkd {pkd.__version__}, Python {platform.python_version()}, {packages}, {platform.system()} {platform.machine()}"
+    python = f"Python {platform.python_version()}"
+    machine = f"{platform.system()} {platform.machine()}"
+    return f"pkd {pkd.__version__}, {python}, {packages}, {machine}"
 
 
 def _replay(paths: list[str], *, trust: bool) -> int:
     codes = set()
     for path, saved in read_runs(paths).items():
         try:
-            again = repeated(saved, trust=trust)
+            again = repeat(saved, trust=trust)
         except Exception as problem:  # noqa: BLE001 - a model is somebody's own code and may raise anything
             print(f"{path}: cannot be repeated: {' '.join(str(problem).split())}", flush=True)
             codes.add(CANNOT)
             continue
         differences = saved.differences(again)
-        versions = "" if saved.version == again.version else f" (saved by pkd {saved.version}, repeated by pkd {again.version})"
+        versions = (
+            ""
+            if saved.version == again.version
+            else f" (saved by pkd {saved.version}, repeated by pkd {again.version})"
+        )
         if differences:
-            print(f"{path}: DIFFERS, saved and repeated: {'; '.join(differences)}{versions}", flush=True)
+            print(
+                f"{path}: DIFFERS, saved and repeated: {'; '.join(differences)}{versions}",
+                flush=True,
+            )
             codes.add(DIFFERS)
         else:
-            what = f"{' '.join(saved.model_words)}, {saved.label}, seed {saved.config['seed']}, {len(saved.returns):,} episodes"
-            print(f"{path}: ok, regret, upper values and counts come out to the bit: {what}{versions}", flush=True)
+            model, seed = " ".join(saved.model_words), saved.config["seed"]
+            what = f"{model}, {saved.label}, seed {seed}, {len(saved.returns):,} episodes"
+            print(
+                (
+                    f"{path}: ok, regret, upper values and counts come out to the bit: "
+                    f"{what}{versions}"
+                ),
+                flush=True,
+            )
     return min(codes, default=0)
 
 
-def repeated(saved: pkd.Run, *, trust: bool) -> pkd.Run:
+def repeat(saved: pkd.Run, *, trust: bool) -> pkd.Run:
     """The same run once more, from what its file says."""
     if not saved.model_words:
         name = saved.config["model"]
-        raise ModelError(f"the file does not say how its model, a {name}, is made: it was given as an object, not to pkd learn --save")
+        raise ModelError(
+            f"the file does not say how its model, a {name}, is made: it was given as an "
+            "object, not to pkd learn --save"
+        )
     args = model_arguments(saved.model_words)
     word = args.words or args.model or ""
     if ":" in word and not trust:

@@ -11,7 +11,7 @@ from pkd.model import ModelError, PartiallyKnownMDP
 __all__ = ["Compiled", "compile"]
 
 FEW_STATES = 5_000  # up to so many every state is kept apart: sweeps of small models are faster there
-LONG_STRIPES = 4  # queues per cell from which stripes pay
+LONG_STRIPES = 2  # queues per cell from which stripes pay
 
 
 def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None) -> Compiled:

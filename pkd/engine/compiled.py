@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import Graph, overrides
 from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import NO_BONUS, Bonus
+from pkd.results.values import key_of
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
@@ -407,9 +409,13 @@ class Compiled(ABC):
         digest.update(self.branching.tobytes())
         for nodes in self.graph.landings:
             digest.update(np.array(nodes, np.int64).tobytes())
-        for name in (*self.features, *self.graph.sets, *self.graph.known, *self.rewards, self.graph.start):
-            text = repr(name)
-            digest.update((text if " at 0x" not in text else type(name).__name__).encode())
+        names = chain(self.features, self.graph.sets, (law.law for law in self.graph.known))
+        rewards = ((r.feature, r.low, r.high) for r in self.rewards)
+        for name in chain(names, rewards, [tuple(self.graph.start)]):
+            try:
+                digest.update(key_of(name).encode())
+            except TypeError:  # a value that no file can hold: only its type is compared
+                digest.update(type(name).__name__.encode())
         return digest.hexdigest()
 
 

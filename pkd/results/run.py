@@ -1,8 +1,10 @@
-"""The record of a learning run: regret, values, counts, and where it all came from."""
+"""The record of a learning run: regret, values, counts, and where it all came from.
+
+`pkd.results.saved` says what a file keeps of it, and checks what a file says.
+"""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,36 +16,39 @@ import numpy as np
 from pkd import __version__
 from pkd.model import ModelError
 from pkd.optimism import from_config
-from pkd.results.files import read_npz, write_npz
+from pkd.results.files import DAMAGE, read_npz, write_npz
+from pkd.results.saved import (
+    ARRAYS,
+    BELIEF,
+    Words,
+    describe,
+    plan_again,
+    read_fields,
+    refuse_other_model,
+    refuse_unfit,
+)
+from pkd.results.values import Written, key_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkd.planning import Model, Plan
 
 __all__ = ["Run"]
 
-BELIEF = ("p", "mean", "n")  # the parts of a belief that a file keeps; the rest follows from the configuration
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
-ARRAYS = ("upper_values", "policy_values", "returns", "plans")
-FORM = 1  # of a file; a file that does not say its form has this one
 MOST_DECISIONS = 60  # that a file keeps in words
-
-
-@attrs.frozen
-class Words:
-    """A run in the words of its model, for readers who do not have the model."""
-
-    features: tuple[str, ...]  # the label of each feature, in the order of the counts
-    decisions: tuple[tuple[int, str, str, str], ...]  # (step, x, y, action) of the last plan, its first states
 
 
 @attrs.frozen(eq=False)
 class Run:
-    """What a run of K episodes leaves behind. Arrays are per episode, (K,), unless they say otherwise.
+    """What a run of K episodes leaves behind; arrays are (K,), one number per episode.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> run = pkd.learn(coin.model(), coin.law(), 4)  # too few to learn: action 0 is repeated, worth 1 of 1.25
-    >>> run.regret.tolist(), run.violations, run.episodes_to(0.8)
+    >>> stay, toss = [0.0, 1.0], [0.5, 0.5]
+    >>> coin = pkd.TabularMDP([[toss, stay[::-1]], [toss, stay]], [[0, 0], [1, 1]], horizon=3)
+    >>> run = pkd.learn(coin.model(), coin.law(), 4)  # too few to learn: 1 of 1.25 in each
+    >>> run.regret.tolist(), run.violations, run.episodes_to(0.8, baseline=0.0)
     ([0.25, 0.5, 0.75, 1.0], 0, 1)
     """
 
@@ -56,19 +61,23 @@ class Run:
     config: Mapping[str, Any]
     seconds: float
     version: str = __version__
-    policy: Plan | None = attrs.field(default=None, repr=False)  # the last plan; after `load` only where a model is given
-    model_words: tuple[str, ...] = ()  # what `pkd learn` was told about the model; empty where the model was an object
+    # The last plan; after `load` only where a model is given.
+    policy: Plan | None = attrs.field(default=None, repr=False)
+    # What `pkd learn` was told about the model; empty where the model was an object.
+    model_words: tuple[str, ...] = ()
+    fingerprint: str = ""  # of the model, as a file keeps it; empty where there is no file
     _words: Words | None = attrs.field(default=None, repr=False)  # as a file keeps them
 
     def __repr__(self) -> str:
         return (
-            f"<Run: {len(self.returns)} episodes with {self.label}; regret {self.regret[-1]:.6g}, optimal value {self.optimal_value:.6g}, "
+            f"<Run: {len(self.returns)} episodes with {self.label}; regret "
+            f"{self.regret[-1]:.6g}, optimal value {self.optimal_value:.6g}, "
             f"{len(self.plans)} plans, {self.seconds:.2f} s>"
         )
 
     @property
     def regret(self) -> np.ndarray:
-        """Cumulative regret: sum over episodes of the optimal value less the exact value of the policy."""
+        """Cumulative regret: the sum of the optimal value less the exact value of the policy."""
         return np.cumsum(self.optimal_value - self.policy_values)
 
     @property
@@ -82,12 +91,14 @@ class Run:
         """The rule with its constants, as plots and tables name it."""
         return from_config(self.config["optimism"]).label
 
-    def episodes_to(self, share: float, baseline: float = 0.0) -> int | None:
-        """The first episode, from 1, from which every policy has gone `share` of the way from `baseline` to the optimum; None: never.
+    def episodes_to(self, share: float, baseline: float | None = None) -> int | None:
+        """The first episode, from 1, from which every policy keeps `share` of the gain.
 
-        The default baseline reads as "so much of the optimal value". With costs, give the value of a simple policy.
+        The gain goes from `baseline` to the optimum; None stands for the value of the first policy,
+        which is what the rule does without data. None is returned if the share is never kept.
         """
-        goal = baseline + share * (self.optimal_value - baseline)
+        first = float(self.policy_values[0]) if baseline is None else baseline
+        goal = first + share * (self.optimal_value - first)
         below = np.flatnonzero(self.policy_values < goal - 1e-12)
         if below.size == 0:
             return 1
@@ -99,7 +110,7 @@ class Run:
         return self._words if self.policy is None else _in_words(self.policy, self.counts)
 
     def differences(self, other: Run) -> list[str]:
-        """What is not equal to the bit in two runs, one sentence each; the time they took does not count."""
+        """What is not equal to the bit in two runs, one sentence each; their times do not count."""
         found = []
         if dict(self.config) != dict(other.config):
             found.append(f"the configuration is {dict(self.config)} and {dict(other.config)}")
@@ -111,94 +122,68 @@ class Run:
                 found.append(f"there are {len(mine)} and {len(theirs)} {words}")
             elif (apart := np.flatnonzero(mine != theirs)).size:
                 i = int(apart[0])
-                found.append(f"{apart.size} of {mine.size} {words} differ, first number {i + 1}: {mine[i]:.17g} and {theirs[i]:.17g}")
-        mine, theirs = _plain(self.counts), _plain(other.counts)
+                found.append(
+                    f"{apart.size} of {mine.size} {words} differ, first number {i + 1}: "
+                    f"{mine[i]:.17g} and {theirs[i]:.17g}"
+                )
+        mine, theirs = _counts_by_text(self.counts, other.counts)
         features = [z for z in {**mine, **theirs} if mine.get(z) != theirs.get(z)]
         if features:
             z = features[0]
-            found.append(f"the counts of {len(features)} features differ, first {z!r}: {mine.get(z, {})} and {theirs.get(z, {})}")
+            found.append(
+                f"the counts of {len(features)} features differ, first {z}: "
+                f"{mine.get(z, {})} and {theirs.get(z, {})}"
+            )
         return found
 
     def save(self, path: str | Path) -> None:
-        """An .npz with arrays and JSON, written atomically; no pickle."""
-        features = [repr(z) for z in self.counts]
-        table = [[[repr(x), n] for x, n in row.items()] for row in self.counts.values()]
-        words = self.words
-        meta = {"run": dict(self.config), "optimal_value": self.optimal_value, "seconds": self.seconds, "version": self.version}
-        meta |= {"form": FORM, "model_words": self.model_words, "words": words and attrs.asdict(words)}
+        """An .npz with arrays and JSON, written whole or not at all; no pickle.
+
+        A feature or outcome that a file cannot give back is a ModelError, and no file is written.
+        """
         arrays = {name: getattr(self, name) for name in ARRAYS}
         if self.policy is not None:
-            arrays |= {"choices": self.policy.choices} | {f"belief_{name}": getattr(self.policy.belief, name) for name in BELIEF}
-        write_npz(path, arrays, {**meta, "features": features, "counts": table})
+            belief = self.policy.belief
+            arrays["arms"] = self.policy.choices
+            arrays |= {f"belief_{name}": getattr(belief, name) for name in BELIEF}
+        write_npz(path, arrays, describe(self))
 
     @classmethod
     def load(cls, path: str | Path, model: Model | None = None) -> Run:
-        """A saved run. With its model, `policy` can be asked again; without it `policy` is None."""
-        from pkd.engine import compile
+        """A saved run. With its model, `policy` can be asked again; without it `policy` is None.
 
+        Everything that the file says is checked, and with a model against that model: a file of
+        another model is a ModelError.
+        """
         arrays, meta = read_npz(path)
-        names = {} if model is None else compile(model).names
-        belief = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
-        arms = arrays.pop("choices", None)
+        compiled = None
+        if model is not None:
+            from pkd.engine import compile
+
+            compiled = compile(model)
+        kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
+        arms = arrays.pop("arms", None)
         try:
-            if meta.get("form", FORM) != FORM:
-                raise ModelError(f"it has the form {meta['form']} of pkd {meta.get('version')}; pkd {__version__} reads the form {FORM}")
-            counts = {
-                _value(z, names): {_value(x, names): n for x, n in row} for z, row in zip(meta["features"], meta["counts"], strict=True)
-            }
-            run = cls(
-                **arrays,  # type: ignore[arg-type]
-                optimal_value=meta["optimal_value"],
-                counts=counts,
-                config=meta["run"],
-                seconds=meta["seconds"],
-                version=meta["version"],
-                model_words=tuple(meta.get("model_words", ())),
-                words=_read_words(meta.get("words")),
-            )
-            run._refuse_what_does_not_fit()
+            run = cls(**read_fields(arrays, meta, compiled))
+            refuse_unfit(run)
         except KeyError as error:
             raise ModelError(f"{path} is not a saved run: it has no entry {error}") from None
-        except (AttributeError, IndexError, ModelError, TypeError, ValueError) as error:
+        except DAMAGE as error:
             raise ModelError(f"{path} is not a saved run: {error}") from None
-        return run if model is None or arms is None else attrs.evolve(run, policy=run._plan_again(model, arms, belief))
+        if compiled is None:
+            return run
+        try:
+            refuse_other_model(run, compiled)
+            if arms is None:
+                return run
+            return attrs.evolve(run, policy=plan_again(run, compiled, arms, kept))
+        except ModelError as error:
+            findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
+            raise ModelError(findings) from None
 
-    def _refuse_what_does_not_fit(self) -> None:
-        """A ModelError where the parts of a file are not those of one run."""
-        episodes = self.config["episodes"]
-        shapes = {name: getattr(self, name).shape for name in ARRAYS[:3]}
-        if set(shapes.values()) != {(episodes,)}:
-            raise ModelError(f"expected {episodes} numbers each, found the shapes {shapes}")
-        if self.plans.ndim != 1 or self.plans.dtype.kind != "i" or not ((self.plans >= 0) & (self.plans < episodes)).all():
-            raise ModelError(f"plans: expected episodes from 0 to {episodes - 1}")
-        if isinstance(self.optimal_value, bool) or not isinstance(self.optimal_value, int | float):
-            raise ModelError(f"optimal_value: expected a number, found {self.optimal_value!r}")
-        if not all(isinstance(word, str) for word in self.model_words):
-            raise ModelError(f"model_words: expected words, found {self.model_words!r}")
-        if self._words is not None and len(self._words.features) != len(self.counts):
-            raise ModelError(f"expected {len(self.counts)} labels of features, found {len(self._words.features)}")
-        for key in ("model", "delta", "seed", "replan"):
-            self.config[key]
-        from_config(self.config["optimism"])
-
-    def _plan_again(self, model: Model, arms: np.ndarray, kept: Mapping[str, Any]) -> Plan:
-        from pkd.engine import compile
-        from pkd.planning import Plan
-
-        compiled = compile(model)
-        if compiled.policy().shape != arms.shape:
-            raise ModelError(
-                f"the saved policy has the shape {arms.shape}, the model needs {compiled.policy().shape}; give the model of the run"
-            )
-        belief = compiled.optimistic(from_config(self.config["optimism"]).bonus(), self.config["episodes"], self.config["delta"])
-        for name in BELIEF:
-            getattr(belief, name)[...] = kept[name]
-        compiled.refresh(belief)
-        return Plan(compiled, belief, arms, float(self.upper_values[-1]))
-
-    def plot(self, ax: Any = None, **line: Any) -> Any:
-        """Cumulative regret over episodes, labelled by the rule and its constants; returns the axes."""
-        from pkd.plotting import plot_regret
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
+        """Draws the cumulative regret, labelled by the rule and its constants."""
+        from pkd.results.plots import plot_regret
 
         return plot_regret([self], ax=ax, **line)
 
@@ -208,26 +193,24 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
     try:
         states = ((h, x, y) for h in range(1, horizon + 1) for x, y in policy.states(h))
         first = islice(states, MOST_DECISIONS)
-        decisions = [(h, model.x_label(x), model.y_label(y), model.action_label(policy.action(h, x, y))) for h, x, y in first]
+        decisions = [
+            (h, model.x_label(x), model.y_label(y), model.action_label(policy.action(h, x, y)))
+            for h, x, y in first
+        ]
         return Words(tuple(model.feature_label(z) for z in counts), tuple(decisions))
     except Exception:  # noqa: BLE001 - labels are the user's own code, and a run must not be lost for want of words
         return None
 
 
-def _read_words(kept: Any) -> Words | None:
-    return None if kept is None else Words(tuple(kept["features"]), tuple((h, x, y, action) for h, x, y, action in kept["decisions"]))
+def _counts_by_text(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
+    """Counts by the text that tells values apart, so that runs from files can be compared.
 
-
-def _plain(counts: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
-    """Counts with the names that a file gives back without a model."""
-    return {_value(repr(z), {}): {_value(repr(x), {}): n for x, n in row.items()} for z, row in counts.items()}
-
-
-def _value(text: str, names: Mapping[str, Any]) -> Any:
-    """A value from its repr: one of the model's own where there is a model, or a literal; else the text itself."""
-    if text in names:
-        return names[text]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    Files of the first form have only the repr of a value of a model's own class.
+    """
+    values = [value for counts in runs for z, row in counts.items() for value in (z, *row)]
+    old = any(isinstance(value, Written) and value.key is None for value in values)
+    name = repr if old else key_of
+    return [
+        {name(z): {name(x): n for x, n in row.items()} for z, row in counts.items()}
+        for counts in runs
+    ]

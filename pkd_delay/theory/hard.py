@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pkd
-from pkd import bounds
+from pkd_delay import bounds
 from pkd_delay.process import DelayedMDP
 from pkd_delay.theory.l1 import matching_degree, smallest_dimension
 from pkd_delay.theory.remez import Prior, moment_matching_priors

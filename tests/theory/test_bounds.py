@@ -8,19 +8,22 @@ from matplotlib.figure import Figure
 
 import pkd
 from pkd import bounds
+from pkd_delay import bounds as late
 
 SIZES = {"states": 5, "actions": 2, "horizon": 10, "max_delay": 3, "longest": 2, "branching": 5}
 
 
 def test_the_known_delay_bound_with_the_printed_logarithms_is_the_worked_number():
-    bound = bounds.known_delay(**SIZES, episodes=1e4, printed=True)
+    bound = late.known_delay(**SIZES, episodes=1e4, printed=True)
     assert bound.leading == pytest.approx(3.225639e6, rel=1e-6)
     assert bound.lower_order == pytest.approx(3.729480e8, rel=1e-6)
 
 
 @pytest.mark.parametrize(("queue", "expected"), [(3, 26.515303), (4, 27.654738)])
 def test_the_printed_log_factor_of_a_queue_is_the_worked_number(queue, expected):
-    found = bounds.delay_log(queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True)
+    found = late.delay_log(
+        queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True
+    )
     assert found == pytest.approx(expected, abs=5e-7)
 
 
@@ -35,25 +38,33 @@ def test_the_generic_log_factors_are_the_worked_numbers():
 
 def test_the_corrected_log_factor_adds_the_clock_to_the_printed_one():
     sizes = {"actions": 2, "horizon": 10, "n_features": 20, "episodes": 1e4}
-    assert bounds.delay_log(3, 5, **sizes) - bounds.delay_log(3, 5, **sizes, printed=True) == pytest.approx(log(11))
+    assert late.delay_log(3, 5, **sizes) - late.delay_log(
+        3, 5, **sizes, printed=True
+    ) == pytest.approx(log(11))
 
 
 def test_the_corrected_union_log_adds_the_horizon_to_the_printed_one():
-    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(7, 20, 6, 100, printed=True) == pytest.approx(log(7))
+    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(
+        7, 20, 6, 100, printed=True
+    ) == pytest.approx(log(7))
 
 
 def test_a_small_support_beats_a_long_queue():
-    found = bounds.delay_log(40, 2, actions=4, horizon=50, n_features=80, episodes=1e5)
+    found = late.delay_log(40, 2, actions=4, horizon=50, n_features=80, episodes=1e5)
     assert found == pytest.approx(2 * log(32 * 50 * 2 * 80 * 1e5 / 0.05))
 
 
 def test_the_printed_bound_says_something_only_after_160_million_episodes():
-    first = bounds.smallest_episodes(lambda k: bounds.known_delay(**SIZES, episodes=k, printed=True), 10)
+    first = bounds.smallest_episodes(
+        lambda k: late.known_delay(**SIZES, episodes=k, printed=True), 10
+    )
     assert first == pytest.approx(1.6e8, rel=0.02)
 
 
 def test_the_smallest_number_of_episodes_is_where_a_bound_crosses_the_trivial_one():
-    assert bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101  # 10 sqrt(K) < K exactly for K > 100
+    assert (
+        bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101
+    )  # 10 sqrt(K) < K exactly for K > 100
 
 
 def test_a_bound_below_the_trivial_one_at_once_needs_one_episode():
@@ -66,41 +77,49 @@ def test_a_bound_that_grows_linearly_is_refused():
 
 
 def test_no_longest_inter_arrival_time_gives_no_logarithm_of_zero():
-    with_zero = bounds.known_delay(5, 2, 10, 3, 0, 5, 1e4)
-    assert with_zero == bounds.known_delay(5, 2, 10, 3, 1, 5, 1e4)
+    with_zero = late.known_delay(5, 2, 10, 3, 0, 5, 1e4)
+    assert with_zero == late.known_delay(5, 2, 10, 3, 1, 5, 1e4)
 
 
 def test_the_rate_without_delay_is_the_rate_of_an_mdp_and_not_zero():
     iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    assert bounds.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(10 * sqrt(5 * 2 * 1e4) * iota)
+    assert late.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(
+        10 * sqrt(5 * 2 * 1e4) * iota
+    )
 
 
 def test_a_delay_beyond_the_horizon_costs_no_more_than_one_up_to_it():
-    short, long = (bounds.known_delay(50, 2, 10, d, 1, 50, 1e4) for d in (9, 40))
+    short, long = (late.known_delay(50, 2, 10, d, 1, 50, 1e4) for d in (9, 40))
     assert short == long
 
 
 def test_the_unknown_law_adds_a_hazard_for_each_counter_and_one_for_the_empty_queue():
     count, delta, K = 2 * 5 * 2, 0.05, 1e4
-    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [2 * log(32 * 10 * 2 * count * K / delta)] * (10 * (2 + 2))
-    bound = bounds.unknown_delay(**SIZES, episodes=K)
+    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [
+        2 * log(32 * 10 * 2 * count * K / delta)
+    ] * (10 * (2 + 2))
+    bound = late.unknown_delay(**SIZES, episodes=K)
     assert bound.lower_order == pytest.approx(2640 * 10 * log(e * K * 10) * sum(wide))
 
 
 def test_without_waiting_there_is_no_hazard_to_learn():
-    assert bounds.unknown_delay(5, 2, 10, 3, 0, 5, 1e4) == bounds.known_delay(5, 2, 10, 3, 0, 5, 1e4)
+    assert late.unknown_delay(5, 2, 10, 3, 0, 5, 1e4) == late.known_delay(5, 2, 10, 3, 0, 5, 1e4)
 
 
 def test_the_first_order_bound_follows_each_delay():
     n, K = 2 * 2, 1e5
     delays = [[0, 1], [2, 3]]
-    logs = [(d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05) for row in delays for d in row]
-    found = bounds.first_order(delays, 20, 1, 50, K)
+    logs = [
+        (d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05)
+        for row in delays
+        for d in row
+    ]
+    found = late.first_order(delays, 20, 1, 50, K)
     assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
 
 
 def test_the_first_order_bound_with_equal_delays_is_theorem_one():
-    assert bounds.first_order([[3, 3]] * 5, 10, 2, 5, 1e4) == bounds.known_delay(**SIZES, episodes=1e4)
+    assert late.first_order([[3, 3]] * 5, 10, 2, 5, 1e4) == late.known_delay(**SIZES, episodes=1e4)
 
 
 def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_feature():
@@ -114,30 +133,37 @@ def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_fea
 
 
 def test_the_general_rate_caps_the_logarithm_of_y_by_the_support():
-    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(7 * sqrt(9 * (1 + log(20))) + 7 * 101)
+    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(
+        7 * sqrt(9 * (1 + log(20))) + 7 * 101
+    )
 
 
 def test_the_new_rate_improves_on_the_previous_one_by_the_factor_the_paper_claims():
     iota = log(16 * 20 * 3 * 1e6 / 0.05)
-    new = bounds.known_delay_rate(20, 3, 16, 4, 20, 1e6).leading / iota
-    assert bounds.previous_rate(20, 3, 16, 4, 1e6) / new == pytest.approx(sqrt(16) * 4**2)
+    new = late.known_delay_rate(20, 3, 16, 4, 20, 1e6).leading / iota
+    assert late.previous_rate(20, 3, 16, 4, 1e6) / new == pytest.approx(sqrt(16) * 4**2)
 
 
 def test_the_unknown_law_adds_the_second_term_of_theorem_two():
     iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    known, unknown = bounds.known_delay_rate(5, 2, 10, 3, 5, 1e4), bounds.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4)
+    known, unknown = (
+        late.known_delay_rate(5, 2, 10, 3, 5, 1e4),
+        late.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4),
+    )
     assert unknown.leading - known.leading == pytest.approx(10 * sqrt(2 * 5 * 2 * 1e4) * iota)
     assert unknown.lower_order - known.lower_order == pytest.approx(10 * 2 * 5 * 2 * iota**2)
 
 
 @pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
 def test_the_lower_bound_is_the_worked_number(printed, expected):
-    assert bounds.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(expected, abs=5e-7)
+    assert late.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(
+        expected, abs=5e-7
+    )
 
 
 def test_a_lower_bound_without_room_for_a_code_names_the_smallest_size():
     with pytest.raises(pkd.ModelError, match=r"D~ = .* is 1, .* B/2 = 1"):
-        bounds.lower_bound(100, 2, 100, 10, 2, 1e6)
+        late.lower_bound(100, 2, 100, 10, 2, 1e6)
 
 
 def test_a_bound_remembers_its_terms_through_pickling():
@@ -147,7 +173,7 @@ def test_a_bound_remembers_its_terms_through_pickling():
 
 def test_bad_sizes_come_in_one_error():
     with pytest.raises(pkd.ModelError) as error:
-        bounds.known_delay(5, 2, 0, -1, -2, 5, 1e4, delta=1.5)
+        late.known_delay(5, 2, 0, -1, -2, 5, 1e4, delta=1.5)
     assert error.value.findings == (
         "horizon is 0; expected a number of at least 1",
         "max_delay is -1; expected 0 or more",
@@ -161,3 +187,38 @@ def test_a_plot_draws_each_bound_and_the_trivial_one():
     bounds.plot({"root": lambda k: 10 * sqrt(k)}, [1, 100, 10_000], width=2.0, axes=axes)
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
     assert drawn == {"root": [10.0, 100.0, 1000.0], "trivial: 2 K": [2.0, 200.0, 20_000.0]}
+
+
+def test_rates_without_logarithms_can_be_compared_with_the_previous_one():
+    new = late.known_delay_rate(20, 3, 16, 4, 20, 1e6, logarithms=False)
+    assert new.leading == pytest.approx(16 * sqrt(4 * 20 * 3 * 1e6))
+    assert late.previous_rate(20, 3, 16, 4, 1e6) / new.leading == pytest.approx(sqrt(16) * 4**2)
+
+
+def test_the_unknown_rate_without_logarithms_adds_the_root_of_the_longest_wait():
+    new = late.unknown_delay_rate(20, 3, 16, 4, 2, 20, 1e6, logarithms=False)
+    assert new.leading == pytest.approx(16 * (sqrt(4 * 20 * 3 * 1e6) + sqrt(2 * 20 * 3 * 1e6)))
+    assert new.lower_order == 16 * (20 + 2) * 20 * 3
+
+
+def test_a_lower_bound_says_whether_it_is_proved():
+    """The absolute constant of the theorem is 2,817,999 for D~."""
+    small = late.lower_bound(100, 2, 100, 10, 40, 1e6)
+    assert not small.proved
+    sizes = (12 * 10**6, 2, 12 * 10**6, 3 * 10**6 - 1, 10**7)
+    assert late.lower_bound(*sizes, 1e16).proved
+    assert not late.lower_bound(*sizes, 1e10).proved  # too few episodes
+    assert pickle.loads(pickle.dumps(small)).proved is False
+
+
+def test_a_crude_maximal_delay_lengthens_the_queues_of_hazards_by_one():
+    """A learner that is told D = 9 meets queues of D_max(s, a) + 1 = 3."""
+    K, H, n = 1e5, 20, 2 * 4
+    tight = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2)
+    crude = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2, max_delay=9)
+    sizes = {"actions": 2, "horizon": H, "n_features": n, "episodes": K}
+    longer = late.delay_log(3, 2, **sizes) - late.delay_log(2, 2, **sizes)
+    growth = 56 * H * sqrt(K * log(e * K * H))
+    assert (crude.leading / growth) ** 2 - (tight.leading / growth) ** 2 == pytest.approx(
+        12 * longer
+    )

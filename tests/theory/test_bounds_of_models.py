@@ -1,4 +1,6 @@
-"""The regret bound of a model: what counts as a size, and that delayed models get what the theorems promise."""
+"""The regret bound of a model: what counts as a size, and that delayed models get what the theorems
+promise.
+"""
 
 from math import e, inf, log, sqrt
 
@@ -8,6 +10,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd import bounds
+from pkd_delay import bounds as late
 
 
 class Coins(pkd.PartiallyKnownMDP):
@@ -53,11 +56,16 @@ def test_a_compiled_model_has_the_bound_of_the_model():
 
 def test_returns_of_another_width_scale_the_bound():
     mdp = two_states(rewards=((-5.0, 2.0), (0.0, 1.0)))
-    assert bounds.regret_bound(mdp.model(), 1e4) == pytest.approx(7 * bounds.regret_bound(two_states().model(), 1e4))
+    assert bounds.regret_bound(mdp.model(), 1e4) == pytest.approx(
+        7 * bounds.regret_bound(two_states().model(), 1e4)
+    )
 
 
 def test_a_declared_range_of_returns_takes_the_place_of_the_possible_one():
-    found, declared = (bounds.regret_bound(Coins(**options), 1e4) for options in ({}, {"return_range": (-2.0, 10.0)}))
+    found, declared = (
+        bounds.regret_bound(Coins(**options), 1e4)
+        for options in ({}, {"return_range": (-2.0, 10.0)})
+    )
     assert declared == pytest.approx(12 / 3 * found)
 
 
@@ -72,12 +80,16 @@ def test_features_of_known_law_cost_nothing():
 
 def test_more_unknown_moves_than_steps_count_in_the_growth():
     once, twice = (bounds.regret_bound(Coins(tosses, prize=1 / tosses), 1e4) for tosses in (1, 2))
-    assert twice.lower_order / once.lower_order == pytest.approx(log(e * 1e4 * 6) / log(e * 1e4 * 3))
+    assert twice.lower_order / once.lower_order == pytest.approx(
+        log(e * 1e4 * 6) / log(e * 1e4 * 3)
+    )
 
 
 def test_a_declared_number_of_features_enters_the_logarithms_only():
     found = bounds.regret_bound(Coins(n_features=50), 1e4)
-    assert found == pytest.approx(bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50))
+    assert found == pytest.approx(
+        bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50)
+    )
 
 
 def test_the_smallest_share_that_can_follow_a_feature_decides_its_logarithm():
@@ -89,7 +101,9 @@ def test_the_smallest_share_that_can_follow_a_feature_decides_its_logarithm():
             return {1: 0.25, 2: 0.01}[y]
 
     found = bounds.regret_bound(Shared(tosses=2), 1e4)
-    assert found.leading == pytest.approx(56 * 6 * sqrt(1e4 * log(e * 1e4 * 6) * log(32 * 9 * 1e4 / (0.05 * 0.01))))
+    assert found.leading == pytest.approx(
+        56 * 6 * sqrt(1e4 * log(e * 1e4 * 6) * log(32 * 9 * 1e4 / (0.05 * 0.01)))
+    )
 
 
 def test_the_settlement_is_part_of_the_model():
@@ -116,7 +130,9 @@ def test_an_unknown_reward_adds_its_logarithm_to_both_sums():
 
     mean = log(32 * 9 * 1e4 / 0.05)
     plain, tipped = (bounds.regret_bound(model, 1e4) for model in (Coins(prize=2.0), Tipped()))
-    assert tipped.lower_order - plain.lower_order == pytest.approx(2640 * 6 * log(e * 1e4 * 3) * mean)
+    assert tipped.lower_order - plain.lower_order == pytest.approx(
+        2640 * 6 * log(e * 1e4 * 3) * mean
+    )
 
 
 def test_the_widest_start_state_decides_the_width():
@@ -133,7 +149,9 @@ def test_the_widest_start_state_decides_the_width():
         def reward(self, x, y, a):
             return (100.0 if a == "take" else 0.0) if y == "rich" else super().reward(x, y, a)
 
-    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0))
+    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(
+        bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0)
+    )
 
 
 def test_a_cycle_of_chance_states_is_an_error():
@@ -160,24 +178,36 @@ def delayed(inter_arrival, max_delay, horizon=6):
 @pytest.mark.parametrize(("max_delay", "horizon"), [(0, 4), (1, 4), (3, 6)])
 def test_a_known_delay_law_gives_theorem_one(max_delay, horizon):
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, max_delay, horizon).known()
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4))
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(
+        late.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4)
+    )
 
 
 def test_queues_that_the_horizon_cuts_short_make_the_bound_of_a_model_the_smaller_one():
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 5, horizon=4).known()
-    assert bounds.regret_bound(model, 1e4) < bounds.known_delay(3, 2, 4, 5, 2, 3, 1e4)
+    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 5, 2, 3, 1e4)
 
 
 def test_an_unknown_delay_law_gives_the_sums_of_theorem_two():
     found = bounds.regret_bound(delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 3).unknown(), 1e4)
-    sized = bounds.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
-    # An episode has more unknown moves than its 6 steps, and the model's bound counts them in log(eKM); the sums are the same.
-    assert (found.leading / sized.leading) ** 2 == pytest.approx(found.lower_order / sized.lower_order)
-    assert log(e * 1e4 * 6) < found.lower_order / sized.lower_order * log(e * 1e4 * 6) <= log(e * 1e4 * (3 * 6 - 1))
+    sized = late.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
+    # An episode has more unknown moves than its 6 steps, and the model's bound counts them in
+    # log(eKM); the sums are the same.
+    assert (found.leading / sized.leading) ** 2 == pytest.approx(
+        found.lower_order / sized.lower_order
+    )
+    assert (
+        log(e * 1e4 * 6)
+        < found.lower_order / sized.lower_order * log(e * 1e4 * 6)
+        <= log(e * 1e4 * (3 * 6 - 1))
+    )
 
 
 def test_a_crude_maximal_delay_costs_nothing_where_real_delays_are_short():
-    tight, crude = (bounds.regret_bound(delayed({-1: 0.3, 0: 0.7}, max_delay).known(), 1e4) for max_delay in (1, 5))
+    tight, crude = (
+        bounds.regret_bound(delayed({-1: 0.3, 0: 0.7}, max_delay).known(), 1e4)
+        for max_delay in (1, 5)
+    )
     assert crude == tight
 
 
@@ -185,6 +215,77 @@ def test_delays_that_differ_over_pairs_give_the_first_order_bound():
     waits = {(s, a): {-1: 1.0} for s in range(3) for a in range(2)}
     waits[0, 0] = {1: 1.0}
     model = delayed(waits, 1, horizon=4).known()
-    # The delay of 1 after (0, 0) is undone by the -1 after any other pair, so no other pair is ever late.
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(bounds.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12)
-    assert bounds.regret_bound(model, 1e4) < bounds.known_delay(3, 2, 4, 1, 1, 3, 1e4)
+    # The delay of 1 after (0, 0) is undone by the -1 after any other pair, so no other pair is ever
+    # late.
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(
+        late.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12
+    )
+    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 1, 1, 3, 1e4)
+
+
+UNEVEN = {
+    (0, 0): {-1: 0.5, 0: 0.5},
+    (0, 1): {-1: 0.4, 0: 0.6},
+    (1, 0): {-1: 0.3, 0: 0.3, 1: 0.4},
+    (1, 1): {-1: 0.3, 0: 0.3, 2: 0.4},
+}
+
+
+def test_the_first_order_bound_counts_every_hazard_that_a_learner_meets():
+    """W(s, a) = 0, 0, 1, 2 and W = 2. The remark counts 1 + 2 hazards up to W(s, a), and with the
+    counters -1 and the empty queues 7; but a learner that knows only W meets 14.
+    """
+    H, K = 8, 400
+    mdp = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), H)
+    late_mdp = pkd_delay.DelayedMDP(mdp, UNEVEN, max_delay=2)
+    run = pkd_delay.learn(late_mdp, K, delay_law="unknown", optimism=pkd.Greedy())
+    arrivals = [z for z, row in run.counts.items() if hasattr(z, "waited") and sum(row.values())]
+    waits = [[0, 0], [1, 2]]
+    bound = late.first_order([[2, 2]] * 2, H, 2, 2, K, inter_arrivals=waits)
+    per_feature = 2 * log(32 * H * 2 * 8 * K / 0.05)  # B = 2 for tables and hazards, |Z| = W S A
+    counted = bound.lower_order / (2640 * H * log(e * K * H)) / per_feature - 4
+    assert counted == pytest.approx(len(arrivals))
+    assert len(arrivals) == 14
+
+
+def test_a_plan_from_old_counts_doubles_the_bound_at_most():
+    once, doubling = (bounds.regret_bound(Coins(), 1e4, replan=r) for r in ("every", "doubling"))
+    assert doubling.leading == pytest.approx(sqrt(2) * once.leading)
+    assert doubling.lower_order == pytest.approx(2 * once.lower_order)
+
+
+def test_a_bound_over_many_episodes_walks_the_model_once():
+    class Counted(Coins):
+        walks = 0
+
+        def start(self):
+            Counted.walks += 1
+            return super().start()
+
+    bound = bounds.ModelBound.of(Counted())
+    before = Counted.walks
+    assert [bound(k) for k in (1e2, 1e4)] == [bounds.regret_bound(Coins(), k) for k in (1e2, 1e4)]
+    assert Counted.walks == before
+
+
+def test_a_declared_range_caps_unknown_features_only():
+    """5 for sure, then an unknown coin for 1. The coin is capped at 6, and 5 is added to it: the
+    upper value leaves the declared range (0, 6), and a bound with R = 6 promises nothing.
+    """
+
+    class Paid(Coins):
+        horizon = 2
+
+        def start(self):
+            return (0, "paid")
+
+        def actions(self, x, y):
+            return ["take"] if y == "paid" else super().actions(x, y)
+
+        def step(self, x, y, a):
+            return [(1.0, 0, pkd.sure(0))] if y == "paid" else super().step(x, y, a)
+
+        def reward(self, x, y, a):
+            return 5.0 if y == "paid" else super().reward(x, y, a)
+
+    assert pkd.optimistic_plan(Paid(return_range=(0.0, 6.0)), {}, episodes=100).value == 11.0

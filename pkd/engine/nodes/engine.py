@@ -69,11 +69,11 @@ class NodeEngine(Compiled):
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
                 f"{expected.dtype}"
             )
         if (policy < 0).any() or (policy >= self._n_actions).any():
-            raise ModelError("the policy takes actions that this model does not have")
+            raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         node = self._node(h, x, y)

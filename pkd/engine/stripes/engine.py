@@ -97,7 +97,7 @@ class StripeEngine(Compiled):
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
                 f"{expected.dtype}"
             )
         g = self.arrays.stripes
@@ -109,7 +109,7 @@ class StripeEngine(Compiled):
                     at = stripe.start - int(g.policy_from[t])
                     chosen = layer[self.table.sets[stripe.xs], at : at + stripe.length]
                     if (chosen < 0).any() or (chosen >= len(stripe.actions)).any():
-                        raise ModelError("the policy takes actions that this model does not have")
+                        raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         self._check_step(h)

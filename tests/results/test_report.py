@@ -1,4 +1,6 @@
-"""`pkd report`: one page of saved runs that says the right numbers, to everybody, and asks for nothing outside."""
+"""`pkd report`: one page of saved runs that says the right numbers, to everybody, and asks for
+nothing outside.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,17 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.report import page
-from pkd.run import Words
-from pkd.storage import read_npz, replacing, write_npz
+from pkd.results.files import read_npz, replacing, write_npz
+from pkd.results.report import page
+from pkd.results.saved import Words
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """What a page holds: elements with their attributes, texts of elements, and tags that are not closed."""
+    """What a page holds: elements with their attributes, texts of elements, and tags that are not
+    closed.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -60,10 +64,21 @@ class Page(HTMLParser):
 
 
 def a_run(
-    policy_values: Sequence[float] = (0.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5), seed: int = 0, rule: Any = None, **changes: Any
+    policy_values: Sequence[float] = (0.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5),
+    seed: int = 0,
+    rule: Any = None,
+    **changes: Any,
 ) -> pkd.Run:
-    """Ten episodes whose numbers can be worked out by hand: regret 4 + 2 + 0.5, and the second of three plans hopes for too little."""
-    config = {"model": "Ladder", "episodes": 10, "optimism": (rule or pkd.MVP.practical()).to_config(), "delta": 0.1, "seed": seed}
+    """Ten episodes whose numbers can be worked out by hand: regret 4 + 2 + 0.5, and the second of
+    three plans hopes for too little.
+    """
+    config = {
+        "model": "Ladder",
+        "episodes": 10,
+        "optimism": (rule or pkd.MVP.practical()).to_config(),
+        "delta": 0.1,
+        "seed": seed,
+    }
     run = pkd.Run(
         upper_values=np.array([6.0, 6.0, 3.9, 3.9, 3.9, 4.5, 4.5, 4.5, 4.5, 4.5]),
         policy_values=np.array(policy_values),
@@ -91,7 +106,7 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
         "optimal value": "4",
         "final regret": "6.5",
         "regret per episode, last tenth": "0.5",
-        "episodes to 95% of the optimum": "> 10",
+        "episodes to 95% of the gain": "> 10; the first policy is worth 0",
         "value of the last policy": "3.5",
         "violations of optimism": "1 of 3 plans had an upper value below the optimum",
     }
@@ -111,13 +126,26 @@ def test_a_page_says_whether_the_constants_guarantee_anything(rule: Any, guarant
     assert Page(page({"run.npz": a_run(rule=rule)})).facts()["guarantee"] == guarantee
 
 
-def test_a_share_of_an_optimum_that_is_not_positive_means_nothing() -> None:
-    costs = a_run([-9.0] * 10, optimal_value=-4.0)
-    assert Page(page({"run.npz": costs})).facts()["episodes to 95% of the optimum"] == "undefined (optimum ≤ 0)"
+def test_the_gain_is_measured_from_the_first_policy_where_all_values_are_negative() -> None:
+    """From -9 to -4, 95% are reached at -4.25: the sixth episode is the first to stay above."""
+    costs = a_run([-9.0, -9.0, -5.0, -4.0, -4.3, *[-4.2] * 5], optimal_value=-4.0)
+    said = Page(page({"run.npz": costs})).facts()["episodes to 95% of the gain"]
+    assert said == "6; the first policy is worth -9"
+
+
+def test_rules_are_compared_from_the_same_first_policy() -> None:
+    """Alone, the better start would make 95% of the gain harder: from 3 the goal is 3.95, from 0 it
+    is 3.8.
+    """
+    better = a_run([3.0, *[3.9] * 9], rule=pkd.Greedy())
+    cells = Page(page({"a.npz": a_run(), "b.npz": better})).said("td")
+    assert cells[cells.index("Greedy (no bonus)") + 6] == "2"
 
 
 def test_one_run_is_not_compared() -> None:
-    assert Page(page({"run.npz": a_run()})).said("h2") == ["Ladder: MVP, practical constants, seed 0"]
+    assert Page(page({"run.npz": a_run()})).said("h2") == [
+        "Ladder: MVP, practical constants, seed 0"
+    ]
 
 
 def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
@@ -125,13 +153,33 @@ def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
     other = [0.0, 0.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.5]
     found = Page(page({"a.npz": a_run(seed=0), "b.npz": a_run(other, seed=1)}))
     cells = found.said("td")[:8]
-    assert cells == ["MVP, practical constants", "10", "0, 1", "4", "7.5", "6.5 to 8.5", "0.5", "> 10"]
-    assert found.said("h2") == ["Comparison", *(f"Ladder: MVP, practical constants, seed {seed}" for seed in (0, 1))]
+    assert cells == [
+        "MVP, practical constants",
+        "10",
+        "0, 1",
+        "4",
+        "7.5",
+        "6.5 to 8.5",
+        "0.5",
+        "> 10",
+    ]
+    assert found.said("h2") == [
+        "Comparison",
+        *(f"Ladder: MVP, practical constants, seed {seed}" for seed in (0, 1)),
+    ]
     assert "its band goes from the lowest to the highest" in " ".join(found.said("figcaption"))
 
 
 def test_other_configurations_are_lines_of_their_own() -> None:
-    found = Page(page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy()), "c.npz": a_run(model_words=("ladder", "--delay", "1"))}))
+    found = Page(
+        page(
+            {
+                "a.npz": a_run(),
+                "b.npz": a_run(rule=pkd.Greedy()),
+                "c.npz": a_run(model_words=("ladder", "--delay", "1")),
+            }
+        )
+    )
     assert sum(attributes.get("data-label") == "rule" for attributes in found.all("td")) == 3
     assert {"Greedy (no bonus)", "ladder --delay 1"} <= set(found.said("td"))
 
@@ -140,14 +188,27 @@ def test_a_page_is_whole_and_asks_for_nothing_outside() -> None:
     text = page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())})
     found = Page(text)
     assert found.open == []
-    assert {tag for tag, _ in found.elements} & {"script", "link", "img", "iframe", "object"} == set()
-    links = [value for _, attributes in found.elements for key, value in attributes.items() if key in ("href", "src")]
+    assert {tag for tag, _ in found.elements} & {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+    } == set()
+    links = [
+        value
+        for _, attributes in found.elements
+        for key, value in attributes.items()
+        if key in ("href", "src")
+    ]
     assert [link for link in links if not str(link).startswith("#")] == []
     assert re.findall(r"https?://|@import|url\((?!#)", text) == []
 
 
 def test_everybody_can_read_a_page() -> None:
-    """A language, a title, headings in order, words for every figure, ids that are unique, columns that are named."""
+    """A language, a title, headings in order, words for every figure, ids that are unique, columns
+    that are named.
+    """
     found = Page(page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())}))
     assert found.all("html")[0]["lang"] == "en"
     assert found.said("title") == found.said("h1") == ["pkd report: Ladder"]
@@ -161,14 +222,23 @@ def test_everybody_can_read_a_page() -> None:
 
 
 def test_figures_take_the_colours_of_the_page() -> None:
-    figures = "".join(re.findall(r"<svg.*?</svg>", page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())}), flags=re.DOTALL))
+    figures = "".join(
+        re.findall(
+            r"<svg.*?</svg>",
+            page({"a.npz": a_run(), "b.npz": a_run(rule=pkd.Greedy())}),
+            flags=re.DOTALL,
+        )
+    )
     assert "var(--line-2)" in figures
     assert "currentColor" in figures
     assert re.findall(r"(?:fill|stroke): #\w+", figures) == []
 
 
 def test_features_come_with_the_words_that_a_file_has() -> None:
-    words = Words(("first rung", "second rung", "third rung"), ((1, "ground", "", "up"), (2, "middle", "", "rest")))
+    words = Words(
+        ("first rung", "second rung", "third rung"),
+        ((1, "ground", "", "up"), (2, "middle", "", "rest")),
+    )
     found = Page(page({"run.npz": a_run(words=words)}))
     assert found.said("td") == [
         "second rung",
@@ -187,7 +257,9 @@ def test_features_come_with_the_words_that_a_file_has() -> None:
         "middle",
         "rest",
     ]
-    assert "3 unknown features, 1 of them never visited; the most visited first." in found.said("caption")
+    assert "3 unknown features, 1 of them never visited; the most visited first." in found.said(
+        "caption"
+    )
 
 
 def test_features_without_words_are_shown_as_they_are() -> None:
@@ -196,12 +268,30 @@ def test_features_without_words_are_shown_as_they_are() -> None:
 
 def test_of_many_features_the_ends_are_shown() -> None:
     many = {f"z{i:02}": {0: float(100 - i)} for i in range(30)}
-    shown = [cell for cell in Page(page({"run.npz": a_run(counts=many)})).said("td") if not cell.isdigit()]
-    assert shown == ["z00", "z01", "z02", "z03", "z04", "… 20 more", "z25", "z26", "z27", "z28", "z29"]
+    shown = [
+        cell
+        for cell in Page(page({"run.npz": a_run(counts=many)})).said("td")
+        if not cell.isdigit()
+    ]
+    assert shown == [
+        "z00",
+        "z01",
+        "z02",
+        "z03",
+        "z04",
+        "… 20 more",
+        "z25",
+        "z26",
+        "z27",
+        "z28",
+        "z29",
+    ]
 
 
 def test_what_a_file_says_is_text_and_not_markup() -> None:
-    text = page({"<b>.npz": a_run(model_words=("<script>alert(1)</script>",), counts={"<i>": {0: 1.0}})})
+    text = page(
+        {"<b>.npz": a_run(model_words=("<script>alert(1)</script>",), counts={"<i>": {0: 1.0}})}
+    )
     assert re.findall(r"<script|<b>|<i>", text) == []
 
 
@@ -212,14 +302,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_writes_the_page_of_learned_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["learn", "two_state_chain", "--delay", "1", "--episodes", "40", "--seeds", "2", "--save", "chain.npz"])
+def test_the_command_writes_the_page_of_learned_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(
+        [
+            "learn",
+            "two_state_chain",
+            "--delay",
+            "1",
+            "--episodes",
+            "40",
+            "--seeds",
+            "2",
+            "--save",
+            "chain.npz",
+        ]
+    )
     capsys.readouterr()
     assert main(["report", "chain-0.npz", "chain-1.npz", "--out", "chain.html"]) == 0
     assert capsys.readouterr().out == "chain.html: 2 runs\n"
     found = Page(Path("chain.html").read_text(encoding="utf-8"))
     assert found.said("h1") == ["pkd report: two_state_chain --delay 1"]
-    assert found.facts()["optimal value"] == "9.1"  # the closed form, see tests/delay/test_delay_facts.py
+    assert (
+        found.facts()["optimal value"] == "9.1"
+    )  # the closed form, see tests/delay/test_delay_facts.py
     assert "low, low" in " ".join(found.said("td"))  # a state and an action by their names
 
 
@@ -237,22 +344,32 @@ def retold(**meta: Any) -> None:
 @pytest.mark.parametrize(
     ("meta", "why"),
     [
-        ({"form": 2, "version": "9.9"}, f"it has the form 2 of pkd 9.9; pkd {pkd.__version__} reads the form 1"),
+        (
+            {"form": 3, "version": "9.9"},
+            f"it has the form 3 of pkd 9.9; pkd {pkd.__version__} reads the forms 1 and 2",
+        ),
         ({"run": {"episodes": 10}}, "it has no entry 'model'"),
         ({"counts": []}, "zip() argument 2 is shorter"),
         ({"optimal_value": "much"}, "optimal_value: expected a number, found 'much'"),
         ({"model_words": [1]}, "model_words: expected words, found (1,)"),
         ({"run": {**a_run().config, "episodes": 11}}, "expected 11 numbers each, found the shapes"),
-        ({"run": {**a_run().config, "optimism": {"rule": "Hope"}}}, "optimism rule 'Hope' is unknown"),
+        (
+            {"run": {**a_run().config, "optimism": {"rule": "Hope"}}},
+            "optimism rule 'Hope' is unknown",
+        ),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(folder: Path, meta: dict[str, Any], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_does_not_fit_is_refused(
+    folder: Path, meta: dict[str, Any], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     retold(**meta)
     assert main(["report", "bad.npz"]) == 2
     assert capsys.readouterr().err.startswith(f"pkd: error: bad.npz is not a saved run: {why}")
 
 
-def test_one_line_names_every_bad_file_and_no_page_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_names_every_bad_file_and_no_page_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("text.npz").write_text("not a run")
     Path("half.npz").write_bytes(Path("good.npz").read_bytes()[:400])
     pkd.TabularMDP([[[1.0]]], [[0.0]], 1).save_npz("table.npz")
@@ -267,9 +384,14 @@ def test_one_line_names_every_bad_file_and_no_page_is_written(folder: Path, caps
 
 
 def test_a_file_of_before_is_still_read(folder: Path) -> None:
-    """Files without form, model_words and words, as they were first written."""
+    """Files without form, model_words, words and fingerprint, with features as their repr, as they
+    were first written.
+    """
     arrays, meta = read_npz("good.npz")
-    write_npz("old.npz", arrays, {key: meta[key] for key in ("run", "optimal_value", "seconds", "version", "features", "counts")})
+    kept = {key: meta[key] for key in ("run", "optimal_value", "seconds", "version")}
+    kept["features"] = ["('rung', 1)", "('rung', 2)", "('rung', 3)"]
+    kept["counts"] = [[["0", 3.0], ["1", 4.0]], [["1", 12.0]], []]
+    write_npz("old.npz", arrays, kept)
     old = pkd.Run.load("old.npz")
     assert old.differences(a_run()) == []
     assert (old.model_words, old.words) == ((), None)

@@ -1,0 +1,103 @@
+"""The commands of `pkd`: the core's own, and those of installed packages.
+
+A command is a module with HELP, configure(parser) and run(args); its docstring is its description.
+Any package can add one in the entry-point group `pkd.commands`. Such a module is loaded only for
+its own command and for the list of all commands, so the other commands do not wait for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol, TypeVar
+
+from pkd.cli import bound, check, compare, demo, learn, plan, report, verify
+from pkd.model import ModelError
+
+__all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
+
+GROUP = "pkd.commands"
+P = TypeVar("P", bound=argparse.ArgumentParser)
+
+
+class Command(Protocol):
+    """What a module must have to be a command."""
+
+    HELP: str  # one line for the list of commands
+
+    def configure(self, parser: argparse.ArgumentParser, /) -> None:
+        """Adds the command's arguments."""
+
+    def run(self, args: argparse.Namespace, /) -> int:
+        """Does it and returns the exit code."""
+
+
+OWN: dict[str, Command] = {
+    "demo": demo,
+    "plan": plan,
+    "learn": learn,
+    "compare": compare,
+    "bound": bound,
+    "check": check,
+    "verify": verify,
+    "report": report,
+}
+
+
+def list_commands() -> list[str]:
+    """The core's own commands, then those of other packages in alphabetical order."""
+    return [*OWN, *_added()]
+
+
+def find_command(name: str) -> Command:
+    """The command of this name; the core's own cannot be replaced."""
+    if name in OWN:
+        return OWN[name]
+    point = _added()[name]
+    try:
+        command: Command = point.load()
+    except (ImportError, AttributeError) as problem:
+        raise ModelError(f"the command {name} cannot be imported: {problem}") from problem
+    missing = [part for part in ("HELP", "configure", "run") if not hasattr(command, part)]
+    if missing:
+        raise ModelError(
+            f"the command {name}: expected a module with HELP, configure(parser) and run(args), "
+            f"found {point.value} without {', '.join(missing)}"
+        )
+    return command
+
+
+def add_command(commands: argparse._SubParsersAction[P], name: str, wanted: str | None) -> None:
+    """Adds one command to the parser: in full if it is `wanted`, else by its name and help line.
+
+    wanted: the word in the place of the command. A help line is needed only where this word is no
+    command, because then the list of all commands is shown.
+    """
+    if name == wanted:
+        command = find_command(name)
+        parser = commands.add_parser(
+            name,
+            help=command.HELP,
+            description=command.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument(
+            "--debug", action="store_true", help="show the full traceback of an error"
+        )
+        command.configure(parser)
+    elif wanted in list_commands():
+        commands.add_parser(name)
+    else:
+        commands.add_parser(name, help=_help(name))
+
+
+def _help(name: str) -> str:
+    try:
+        return find_command(name).HELP
+    except ModelError as problem:  # the other commands must still be listed
+        return str(problem).replace("%", "%%")
+
+
+def _added() -> dict[str, EntryPoint]:
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    return {point.name: point for point in points if point.name not in OWN}

@@ -1,0 +1,1 @@
+"""What this package adds to the command line `pkd`, found through entry points."""

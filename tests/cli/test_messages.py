@@ -1,0 +1,204 @@
+"""Every message names the file, the finding and the remedy, and shows no internals."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pkd
+from pkd.cli import learn as learn_command
+from pkd.cli import main
+from pkd.tabular import TabularMDP
+
+LOG = """
+from pathlib import Path
+from pkd.tabular import TabularMDP
+
+def bakery(log):
+    Path(log).read_text(encoding="utf-8")
+    return TabularMDP([[[1.0]]], [[1.0]], 2)
+"""
+OPAQUE = """
+import pkd
+
+class Coin:
+    pass
+
+class Toss(pkd.NoiseMDP):
+    horizon = 2
+    coin = Coin()
+    def initial(self): return 0
+    def choices(self, s): return [0]
+    def noise(self, s, a): return self.coin
+    def outcomes(self, z): return [0, 1]
+    def land(self, s, a, w): return float(w), 0
+
+def toss():
+    return Toss(), {Toss.coin: {0: 0.5, 1: 0.5}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    TabularMDP([[[1.0]]], [[1.0]], 2).save_npz(tmp_path / "t.npz")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+def error_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a command prints before it stops with exit code 2."""
+    try:
+        code: Any = main(words)
+    except SystemExit as stop:
+        code = stop.code
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    return said
+
+
+@pytest.mark.usefixtures("folder")
+def test_check_lists_every_finding_of_a_bad_table(capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("bad.npz", P=np.full((2, 1, 2), 0.4), r=np.array([[np.nan], [0.0]]), horizon=0)
+    assert main(["check", "bad.npz"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == [
+        "transitions[0, 0] sums to 0.8, not 1",
+        "transitions[1, 0] sums to 0.8, not 1",
+        "rewards[0, 0] is nan, not a finite number",
+        "horizon: expected a whole number of at least 1, found 0",
+    ]
+    assert printed.out == "bad.npz: 4 findings\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_other_commands_say_how_many_findings_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    np.savez("bad.npz", P=np.full((2, 1, 2), 0.4), r=np.zeros((2, 1)), horizon=1)
+    said = error_of(["plan", "bad.npz"], capsys)
+    assert (
+        said == "pkd: error: transitions[0, 0] sums to 0.8, not 1 (and 1 more; --debug shows all)\n"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_log_in_another_encoding_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log_for_tests.py").write_text(LOG)
+    Path("log.csv").write_bytes("z,x\ncafé,1\n".encode("latin-1"))
+    said = error_of(["plan", "log_for_tests:bakery", "--option", "log=log.csv"], capsys)
+    assert said == (
+        "pkd: error: a file is not UTF-8 text: byte 0xe9 at position 7; save it as UTF-8\n"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("number", ["1e99", "1e12", "1e400", "nan", "inf"])
+def test_too_many_episodes_are_refused_before_anything_is_done(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = error_of(["learn", "t.npz", "--episodes", number], capsys)
+    assert said.startswith("pkd learn: error: argument --episodes: ")
+    if number in ("1e99", "1e12"):
+        assert f"{number} episodes are too many to keep: expected at most " in said
+    else:
+        assert f"expected a whole number of at least 1, found '{number}'" in said
+
+
+def test_bounds_may_be_asked_for_more_episodes_than_can_be_kept() -> None:
+    sizes = ["--states", "5", "--actions", "2", "--horizon", "9", "--max-delay", "2"]
+    assert main(["bound", *sizes, "--episodes", "1e12"]) == 0
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["verify", "report"])
+def test_a_table_is_no_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("noh.npz", P=np.ones((1, 1, 1)), r=np.ones((1, 1)))
+    said = error_of([command, "noh.npz"], capsys)
+    assert said == (
+        "pkd: error: noh.npz is an .npz file, but not one that pkd wrote: it has no description of "
+        "its content ('meta'), only P, r\n"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("epochs = 3", "pkd: error: e.toml: unrecognized arguments: --epochs=3"),
+        ('episodes = "many"', "pkd learn: error: e.toml: argument --episodes: expected a whole"),
+        ('optimism = "hope"', "pkd learn: error: e.toml: argument --optimism: invalid choice"),
+    ],
+)
+def test_a_typing_slip_in_an_experiment_file_names_the_file(
+    text: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("e.toml").write_text(text)
+    assert error_of(["learn", "t.npz", "--config", "e.toml"], capsys).startswith(line)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_typing_slip_of_the_user_does_not_blame_the_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("e.toml").write_text("episodes = 3")
+    said = error_of(["learn", "t.npz", "--config", "e.toml", "--seed", "x"], capsys)
+    assert said.startswith("pkd learn: error: argument --seed: expected")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_figure_that_fails_says_that_the_table_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A picture shows at most 60 states; this table starts in one of 61."""
+    TabularMDP(np.eye(61)[:, None], np.zeros((61, 1)), 1, start=np.full(61, 1 / 61)).save_npz(
+        "w.npz"
+    )
+    said = error_of(["plan", "w.npz", "--csv", "p.csv", "--plot", "p.png"], capsys)
+    assert said == (
+        "pkd: error: p.png was not drawn: --plot draws at most 60 states, w.npz has 61; use --csv; "
+        "the table is complete in p.csv\n"
+    )
+    assert Path("p.csv").read_text(encoding="utf-8").count("\n") == 62
+    assert not Path("p.png").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_saved_is_refused_before_the_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("toss_for_tests.py").write_text(OPAQUE)
+    words = ["learn", "toss_for_tests:toss", "--episodes", "10"]
+    assert main(words) == 0  # without a file it runs
+    capsys.readouterr()
+    monkeypatch.setattr("pkd.cli.learn.learn_one", lambda job: pytest.fail("the run started"))
+    said = error_of([*words, "--save", "run.npz"], capsys)
+    assert "cannot be written to a file" in said
+
+
+@pytest.mark.usefixtures("folder")
+def test_compare_builds_its_model_once_and_plans_its_optimum_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, planned, given = [], [], []
+    find_model, plan, learn = learn_command.find_model, pkd.plan, pkd.learn
+
+    def learn_and_note(*args: Any, **options: Any) -> pkd.Run:
+        given.append(options.get("optimal_value"))
+        return learn(*args, **options)
+
+    monkeypatch.setattr(
+        learn_command, "find_model", lambda args: made.append(1) or find_model(args)
+    )
+    monkeypatch.setattr(pkd, "plan", lambda *args: planned.append(1) or plan(*args))
+    monkeypatch.setattr(pkd, "learn", learn_and_note)
+    learn_command.build_world.cache_clear()
+    words = ["compare", "t.npz", "--episodes", "5", "--seeds", "2", "--rules", "mvp,greedy"]
+    assert main(words) == 0
+    assert (len(made), len(planned)) == (1, 1)
+    assert given[-4:] == [2.0] * 4  # 1 in each of 2 steps
+    assert None not in given
