@@ -124,6 +124,7 @@ class Graph:
     known_set: list[int] = attrs.Factory(list)  # of each known law
     landings: list[list[int]] = attrs.Factory(list)  # the nodes of each landing
     landing_block: list[int] = attrs.Factory(list)
+    settling: list[bool] = attrs.Factory(list)  # whether a landing is one of the settlement
     members: list[dict[int, Mask]] = attrs.Factory(list)  # the nodes of each layer; layers may share one
     ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
     letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
@@ -595,6 +596,7 @@ class _Explorer:
             found = self.landing_index[key] = len(graph.landings)
             graph.landings.append(nodes)
             graph.landing_block.append(block)
+            graph.settling.append(side is graph.settled)
         return found
 
     def _node(self, side: Side, x: Any, block: int) -> int:

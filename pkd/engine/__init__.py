@@ -11,7 +11,7 @@ from pkd.model import ModelError, PartiallyKnownMDP
 __all__ = ["Compiled", "compile"]
 
 FEW_STATES = 5_000  # up to so many every state is kept apart: sweeps of small models are faster there
-LONG_STRIPES = 2  # queues per cell from which stripes pay
+STATES_PER_BRANCH = 3  # states for each branch that was asked, from which stripes pay
 
 
 def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None) -> Compiled:
@@ -63,5 +63,6 @@ def _try_stripes(model: PartiallyKnownMDP, wanted: bool, progress: Any) -> Compi
 
 
 def _pays(graph: Graph) -> bool:
-    cells, states = sum(len(part.node) for part in graph.cells), graph.n_states
-    return states > FEW_STATES and states >= LONG_STRIPES * cells
+    """A branch of a stripe costs several times what a state costs that is kept apart."""
+    branches, states = sum(len(part.p) for part in graph.cells), graph.n_states
+    return states > FEW_STATES and states >= STATES_PER_BRANCH * branches

@@ -165,19 +165,10 @@ def assemble_program(
     )  # fmt: skip
     if inline:
         _inline(graph, flat, branches)
-    kept = _reached(graph, flat, branches)
-    level, n_levels, settlement = _levels(graph, flat, branches, kept)
+    chances = _chances_in(graph, flat)
+    kept = _reached(graph, flat, branches, chances)
+    level, n_levels, settlement = _levels(flat, branches, kept, chances)
     return _order(graph, flat, branches, kept, level, n_levels, settlement, weights)
-
-
-def _targets(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array, Array]:
-    """(cell, settled?, node) for every node that a branch of some cells can lead to."""
-    of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
-    of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
-    landing = branches.landing[at]
-    of_node, places = spread(flat.landing_ptr[landing], flat.landing_ptr[landing + 1])
-    owner = cells[of_action[of_branch[of_node]]]
-    return owner, np.isin(flat.part[owner], (LAST, SETTLED)), flat.landing_node[places]
 
 
 def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
@@ -217,45 +208,64 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
     raise ModelError("CHANCE states form a cycle")
 
 
-def _reached(graph: Graph, flat: Flat, branches: _Branches) -> Array:
+def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
+    """(cell, landing) for the branches of some cells, each pair once."""
+    of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
+    of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
+    count = max(len(flat.landing_ptr), 1)
+    pairs = np.unique(cells[of_action[of_branch]] * count + branches.landing[at])
+    return pairs // count, pairs % count
+
+
+def _chances_in(graph: Graph, flat: Flat) -> tuple[Array, Array]:
+    """(landing, cell) for every CHANCE state that a landing holds."""
+    which, places = spread(flat.landing_ptr[:-1], flat.landing_ptr[1:])
+    node, settled = flat.landing_node[places], np.array(graph.settling, bool)[which]
+    cell = np.empty(len(node), np.int64)
+    cell[settled] = flat.cell_of[2][node[settled]]
+    cell[~settled] = flat.cell_of[0][node[~settled]]
+    chance = cell >= 0
+    chance[chance] = flat.part[cell[chance]] >= CHANCES
+    return which[chance], cell[chance]
+
+
+def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array, Array]) -> Array:
     """The cells that are left when inlined CHANCE states are not needed any more."""
     kept = flat.part <= LAST
-    begun = np.zeros(len(flat.kind[0]), bool)
-    begun[[node for node, _, _ in graph.start]] = True
-    chances = np.flatnonzero(flat.part == CHANCES)
-    first = begun[flat.node[chances]] & (flat.kind[0][flat.node[chances]] == CHANCE_STATE)
-    kept[chances[first]] = True
+    for node, _, _ in graph.start:
+        if flat.kind[0][node] == CHANCE_STATE:
+            kept[flat.cell_of[0][node]] = True
     fresh = np.flatnonzero(kept)
     while len(fresh):
-        _, settled, node = _targets(flat, branches, fresh)
-        found = np.concatenate([flat.cell_of[0][node[~settled]], flat.cell_of[2][node[settled]]])
-        found = np.unique(found[found >= 0])
-        fresh = found[~kept[found]]
+        met = np.zeros(len(flat.landing_ptr), bool)
+        met[_landings_of(flat, branches, fresh)[1]] = True
+        found = np.zeros(len(flat.node), bool)
+        found[chances[1][met[chances[0]]]] = True
+        fresh = np.flatnonzero(found & ~kept)
         kept[fresh] = True
     return kept
 
 
-def _levels(graph: Graph, flat: Flat, branches: _Branches, kept: Array) -> tuple[Array, int, int]:
+def _levels(
+    flat: Flat, branches: _Branches, kept: Array, chances: tuple[Array, Array]
+) -> tuple[Array, int, int]:
     """(level of each cell, number of levels, first level of the settlement).
 
     A CHANCE state of level i leads only to lower levels, to decisions and to ends.
     """
     level = flat.part.copy()
-    at = FIRST_CHANCE_LEVEL
-    bounds = []
-    for part, which in ((CHANCES, 0), (SETTLED, 2)):
+    at, bounds = FIRST_CHANCE_LEVEL, []
+    for part in (CHANCES, SETTLED):
         bounds.append(at)
         cells = np.flatnonzero(kept & (flat.part == part))
-        source, _, node = _targets(flat, branches, cells)
-        target = flat.cell_of[which][node]
-        inside = target >= 0
-        inside[inside] = flat.part[target[inside]] == part
-        edges = np.unique(np.array([source[inside], target[inside]]), axis=1)
+        source, landing = _landings_of(flat, branches, cells)
         left = np.zeros(len(flat.node), bool)
         left[cells] = True
         while len(cells):
+            busy = np.zeros(len(flat.landing_ptr), bool)
+            busy[chances[0][left[chances[1]]]] = True
             waiting = np.zeros(len(flat.node), bool)
-            waiting[edges[0][left[edges[1]]]] = True
+            waiting[source[busy[landing]]] = True
             ready = cells[~waiting[cells]]
             if not len(ready):
                 raise ModelError("CHANCE states form a cycle, so that time stands still")

@@ -31,6 +31,8 @@ from pkd.explore import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["Layout", "find_windows", "keep", "reduce"]
 
+_Members = dict[tuple[int, int, int], Stripe]  # (part, level, x) -> its stripe in one stretch
+
 ROUNDS = 3  # a merge makes room for a pull, and a pull for a merge; three settle every shipped model
 MOST_CUTS = 64  # pieces into which one stripe may be cut
 
@@ -216,17 +218,19 @@ def _merge(table: StripeTable, stripes: list[Stripe]) -> tuple[list[Stripe], lis
     signs = _Signs(table)
     begun = sorted(column for _, column, _ in table.start)
     for space in (0, 1):
-        originals: dict[int, list[dict[tuple[int, int, int], Stripe]]] = {}  # by length
+        originals: dict[object, list[_Members]] = {}  # by length and what one x does
         for start, length, members in _find_stretches(stripes, space):
             mine = {(s.part, s.level, x): s for s in members for x in table.sets[s.xs].tolist()}
-            for other in originals.setdefault(length, []):
+            some, stripe = next(iter(mine.items()))
+            for other in originals.get((length, some, signs(stripe, some[2])), ()):
                 if all(key in other and signs(s, key[2]) == signs(other[key], key[2]) for key, s in mine.items()):
                     starts = bisect_left(begun, start) < bisect_left(begun, start + length)
                     if not (space == 0 and starts):
                         moved[space][start] = (length, next(iter(other.values())).start)
                     break
             else:
-                originals[length].append(mine)
+                for key, s in mine.items():
+                    originals.setdefault((length, key, signs(s, key[2])), []).append(mine)
     joined = _join_neighbours(moved[0]), _join_neighbours(moved[1])
     starts = list(joined[0]), list(joined[1])
 
