@@ -40,6 +40,7 @@ _NAMES: Final = {
     "step": ("x", "y", "a"),
     "last_step": ("x", "y", "a"),
     "reward": ("x", "y", "a"),
+    "note": ("x", "y", "a"),
     "truth": ("x", "y", "a"),
     "feature": ("x", "y", "a", "y_next"),
     "final": ("x", "y"),
@@ -82,7 +83,11 @@ class Questions:
 
     def _answer(self, method: str, arguments: tuple[Any, ...], listed: bool) -> Any:
         answer = getattr(self.model, method)(*arguments)
-        return tuple(answer) if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping) else answer
+        return (
+            tuple(answer)
+            if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping)
+            else answer
+        )
 
 
 def show(value: Any) -> str:
@@ -121,7 +126,10 @@ def hashable(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a finite real number."""
-    return isinstance(value, Real) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -140,7 +148,9 @@ def is_distribution(masses: Iterable[Any]) -> bool:
     return all(map(is_mass, masses)) and abs(math.fsum(masses) - 1) <= TOLERANCE
 
 
-def mass_findings(where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = "") -> list[str]:
+def mass_findings(
+    where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = ""
+) -> list[str]:
     """What is wrong with a distribution, given as (value, probability): the entries that are no probabilities, else the sum."""
     pairs = tuple(pairs)
     if is_distribution(p for _, p in pairs):
@@ -173,7 +183,11 @@ def same(first: Any, second: Any) -> bool:
 
 def _told(question: str, exception: Exception) -> tuple[str, ...]:
     # A ModelError is already a finding in words of its own.
-    return exception.findings if isinstance(exception, ModelError) else (f"{question} raised {type(exception).__name__}: {exception}",)
+    return (
+        exception.findings
+        if isinstance(exception, ModelError)
+        else (f"{question} raised {type(exception).__name__}: {exception}",)
+    )
 
 
 def _difference(question: str, answer: Any, again: Any) -> str:

@@ -74,7 +74,9 @@ def _masses(law: Any, z: Any, noun: str) -> tuple[Mapping[Any, Any], list[str]]:
     return answer, mass_findings(_name(law, z), answer.items(), f"{noun} = ")
 
 
-def _misfits(name: str, z: Any, masses: Mapping[Any, float], listed: Sequence[Any], bound: int | None) -> Iterator[str]:
+def _misfits(
+    name: str, z: Any, masses: Mapping[Any, float], listed: Sequence[Any], bound: int | None
+) -> Iterator[str]:
     """Where a distribution leaves what the model says of z."""
     possible = set(listed)
     for x, p in masses.items():

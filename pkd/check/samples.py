@@ -27,8 +27,14 @@ from pkd.model import Episode, Known, ModelError, PartiallyKnownMDP
 
 __all__ = ["FeatureTest", "SampleReport", "check_samples"]
 
-_STRENGTHS: Final = (4.0, 32.0)  # how many samples the pooled frequencies weigh against those of one context
-_WARM_UPS: Final = (0, 8)  # samples per outcome that only train a predictor; 0 as well, in case these are all of one context
+_STRENGTHS: Final = (
+    4.0,
+    32.0,
+)  # how many samples the pooled frequencies weigh against those of one context
+_WARM_UPS: Final = (
+    0,
+    8,
+)  # samples per outcome that only train a predictor; 0 as well, in case these are all of one context
 _COMPARED: Final = 12  # groups among which the two that disagree most are looked for
 _EPISODE_NAMES: Final = ("x", "y", "a", "y'")
 _TRIPLE_NAMES: Final = ("x", "y", "a")
@@ -45,7 +51,9 @@ class FeatureTest:
     contexts: int  # different contexts among the samples
     p_value: float  # corrected for the number of features
     differs_in: str  # the part of the context that predicts x' best
-    pair: tuple[tuple[str, dict[Any, int]], ...]  # two values of that part with the counts of x' after each; empty with one context
+    pair: tuple[
+        tuple[str, dict[Any, int]], ...
+    ]  # two values of that part with the counts of x' after each; empty with one context
 
     def __str__(self) -> str:
         head = f"feature {self.feature!r}: {self.samples} samples in {self.contexts} contexts, p = {self.p_value:.3g}"
@@ -75,7 +83,10 @@ class SampleReport:
     def findings(self) -> tuple[str, ...]:
         """What a ModelError would list."""
         failed = (test for test in self.tests if test.p_value <= self.false_alarm)
-        dependent = (f"x' depends on {test.differs_in}, not only on z: {test}; let the feature tell these apart" for test in failed)
+        dependent = (
+            f"x' depends on {test.differs_in}, not only on z: {test}; let the feature tell these apart"
+            for test in failed
+        )
         return (*self.impossible, *dependent)
 
     def raise_if_failed(self) -> None:
@@ -91,7 +102,9 @@ class SampleReport:
         return f"no dependence found in {data}: smallest p = {smallest:.3g}, false alarms at most {self.false_alarm:g}"
 
 
-def check_samples(model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm: float = 0.01) -> SampleReport:
+def check_samples(
+    model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm: float = 0.01
+) -> SampleReport:
     """Tests for every feature that occurs whether x' depends on the context given z; reports, and raises nothing about the data.
 
     episodes: `Episode`s, or (z, x', (x, y, a)) triples, in order of time. The probability that a sufficient phi_Z is rejected, for any
@@ -109,11 +122,18 @@ def check_samples(model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm
     compiled_from = getattr(model, "model", None)
     model = compiled_from if isinstance(compiled_from, PartiallyKnownMDP) else model
     collected, names, impossible = _collect(model, episodes)
-    tests = [_tested(z, samples, len(tuple(model.outcomes(z))), names, j) for j, (z, samples) in enumerate(collected.items(), start=1)]
-    return SampleReport(false_alarm, tuple(sorted(tests, key=lambda test: test.p_value)), impossible)
+    tests = [
+        _tested(z, samples, len(tuple(model.outcomes(z))), names, j)
+        for j, (z, samples) in enumerate(collected.items(), start=1)
+    ]
+    return SampleReport(
+        false_alarm, tuple(sorted(tests, key=lambda test: test.p_value)), impossible
+    )
 
 
-def _collect(model: PartiallyKnownMDP, episodes: Iterable[Any]) -> tuple[dict[Any, Samples], tuple[str, ...], tuple[str, ...]]:
+def _collect(
+    model: PartiallyKnownMDP, episodes: Iterable[Any]
+) -> tuple[dict[Any, Samples], tuple[str, ...], tuple[str, ...]]:
     """The samples of each unknown feature in order of first appearance, the names of the parts of a context, and what cannot be."""
     collected: dict[Any, Samples] = {}
     impossible: Counter[str] = Counter()
@@ -125,31 +145,55 @@ def _collect(model: PartiallyKnownMDP, episodes: Iterable[Any]) -> tuple[dict[An
         else:
             z, x_next, context = item
             names = _TRIPLE_NAMES
-            found = iter([(z, x_next, context if isinstance(context, tuple) and len(context) == len(names) else (context,))])
+            found = iter(
+                [
+                    (
+                        z,
+                        x_next,
+                        context
+                        if isinstance(context, tuple) and len(context) == len(names)
+                        else (context,),
+                    )
+                ]
+            )
         for z, x_next, context in found:
             if z not in outcomes:
-                outcomes[z] = frozenset(x for x, p in z.law if p > 0) if isinstance(z, Known) else frozenset(model.outcomes(z))
+                outcomes[z] = (
+                    frozenset(x for x, p in z.law if p > 0)
+                    if isinstance(z, Known)
+                    else frozenset(model.outcomes(z))
+                )
             if x_next not in outcomes[z]:
-                impossible[f"x' = {x_next!r} followed the feature {z!r}, which cannot lead there"] += 1
+                impossible[
+                    f"x' = {x_next!r} followed the feature {z!r}, which cannot lead there"
+                ] += 1
             elif not isinstance(z, Known):
                 collected.setdefault(z, []).append((context, x_next))
     return collected, names, tuple(f"{text} (seen {_times(n)})" for text, n in impossible.items())
 
 
-def _moves(model: PartiallyKnownMDP, episode: Episode, impossible: Counter[str]) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+def _moves(
+    model: PartiallyKnownMDP, episode: Episode, impossible: Counter[str]
+) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
     """(z, x', context) of every move of an episode."""
     taken = 0
     for move in episode:
         taken += move.action is not None
-        branches = (model.step if taken < model.horizon else model.last_step)(move.x, move.y, move.action)
+        branches = (model.step if taken < model.horizon else model.last_step)(
+            move.x, move.y, move.action
+        )
         features = [z for p, y_next, z in branches if y_next == move.y_next and p > 0]
         if features:
             yield features[0], move.x_next, (move.x, move.y, move.action, move.y_next)
         else:
-            impossible[f"y' = {move.y_next!r} followed (x={move.x!r}, y={move.y!r}, a={move.action!r}), which cannot lead there"] += 1
+            impossible[
+                f"y' = {move.y_next!r} followed (x={move.x!r}, y={move.y!r}, a={move.action!r}), which cannot lead there"
+            ] += 1
 
 
-def _tested(z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], place: int) -> FeatureTest:
+def _tested(
+    z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], place: int
+) -> FeatureTest:
     contexts = [context for context, _ in samples]
     outcome, values = _codes([x_next for _, x_next in samples])
     n_contexts = len(set(contexts))
@@ -161,13 +205,23 @@ def _tested(z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], p
     differs_in = max(logs, key=lambda name: max(logs[name]))
     ratios = np.concatenate(list(logs.values()))
     # The shares 1/(j (j + 1)) sum to 1 over any number of features, so how many will appear need not be known.
-    log_p = math.log(len(ratios)) - float(np.logaddexp.reduce(ratios)) + math.log(place * (place + 1))
+    log_p = (
+        math.log(len(ratios)) - float(np.logaddexp.reduce(ratios)) + math.log(place * (place + 1))
+    )
     p_value = math.exp(min(0.0, log_p)) if n_contexts > 1 else 1.0
-    pair = _most_different(views[differs_in], outcome, values, names if differs_in == whole else (differs_in,)) if n_contexts > 1 else ()
+    pair = (
+        _most_different(
+            views[differs_in], outcome, values, names if differs_in == whole else (differs_in,)
+        )
+        if n_contexts > 1
+        else ()
+    )
     return FeatureTest(z, len(samples), n_contexts, p_value, differs_in, pair)
 
 
-def _log_ratios(group: NDArray[np.int64], outcome: NDArray[np.int64], n_outcomes: int) -> list[float]:
+def _log_ratios(
+    group: NDArray[np.int64], outcome: NDArray[np.int64], n_outcomes: int
+) -> list[float]:
     """log of prod_i q(x'_i | group_i, past) / max_P prod_i P(x'_i) over the samples after a warm-up, for each warm-up and strength k.
 
     q mixes frequencies in the same group with those of all earlier samples: (n_gx + k p_x) / (n_g + k), p_x = (n_x + 1/2) / (n + B/2).
@@ -195,11 +249,16 @@ def _earlier(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _codes(values: list[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     index: dict[Any, int] = {}
-    return np.array([index.setdefault(value, len(index)) for value in values], np.int64), list(index)
+    return np.array([index.setdefault(value, len(index)) for value in values], np.int64), list(
+        index
+    )
 
 
 def _most_different(
-    contexts: list[tuple[Any, ...]], outcome: NDArray[np.int64], values: list[Any], names: tuple[str, ...]
+    contexts: list[tuple[Any, ...]],
+    outcome: NDArray[np.int64],
+    values: list[Any],
+    names: tuple[str, ...],
 ) -> tuple[tuple[str, dict[Any, int]], ...]:
     """The two groups of samples whose frequencies of x' disagree most, by the likelihood ratio of two laws against one."""
     group, keys = _codes(contexts)
@@ -210,8 +269,14 @@ def _most_different(
     pooled = table.sum(axis=0)
     against_all = [_two_laws(row, pooled - row) for row in table]
     candidates = np.argsort(against_all, kind="stable")[::-1][:_COMPARED]
-    one, other = max(combinations(candidates.tolist(), 2), key=lambda pair: _two_laws(table[pair[0]], table[pair[1]]))
-    return tuple((_named(keys[g], names), {values[i]: int(table[g, i]) for i in np.flatnonzero(table[g])}) for g in sorted((one, other)))
+    one, other = max(
+        combinations(candidates.tolist(), 2),
+        key=lambda pair: _two_laws(table[pair[0]], table[pair[1]]),
+    )
+    return tuple(
+        (_named(keys[g], names), {values[i]: int(table[g, i]) for i in np.flatnonzero(table[g])})
+        for g in sorted((one, other))
+    )
 
 
 def _two_laws(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

@@ -7,21 +7,25 @@ data there is `pkd.check_samples`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, mass_findings, show
-from pkd.check.walk import Move, Walk
+from pkd.check.answers import Answers, Move, State
 from pkd.model import Known
 from pkd.tabular import TabularMDP
 
-__all__ = ["truth_findings"]
+__all__ = ["Truth", "truth_findings"]
 
+Law = Mapping[State, float]  # of (x', y')
+Truth = Callable[[Any, Any, Any], Law] | Mapping[tuple[Any, Any, Any], Law] | TabularMDP
 Joint = dict[Any, dict[Any, float]]  # y' -> {x': probability of (x', y')}
 
 
-def truth_findings(walk: Walk, truth: Any, laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
+def truth_findings(
+    answers: Answers, truth: Any, laws: Mapping[Any, dict[Any, float]]
+) -> Iterator[str]:
     """What disagrees between a model with the laws given for it, and the truth, in every reachable move before the last action.
 
     truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a TabularMDP whose states are x (y stays).
@@ -31,15 +35,15 @@ def truth_findings(walk: Walk, truth: Any, laws: Mapping[Any, dict[Any, float]])
         yield f"truth is a {type(truth).__name__}; expected a function (x, y, a) -> {{(x', y'): probability}}, or a mapping or TabularMDP"
         return
     joints: dict[Move, Joint] = {}
-    for move in walk.rows:
+    for move in answers.rows:
         if move[0] != "last_step":
             joint, findings = _joint(truth, *move[1:])
             yield from findings
             if not findings:
                 joints[move] = joint
     for move, joint in joints.items():
-        yield from _kernel_findings(walk, move, joint)
-    yield from _sufficiency_findings(walk, joints, laws)
+        yield from _kernel_findings(answers, move, joint)
+    yield from _sufficiency_findings(answers, joints, laws)
 
 
 def _joint(truth: Any, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
@@ -56,7 +60,9 @@ def _joint(truth: Any, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
         answer = questions.ask("truth", x, y, a)
         if questions.raised or questions.changed:
             return {}, questions.raised + questions.changed
-    if not isinstance(answer, Mapping) or not all(isinstance(at, tuple) and len(at) == 2 for at in answer):
+    if not isinstance(answer, Mapping) or not all(
+        isinstance(at, tuple) and len(at) == 2 for at in answer
+    ):
         return {}, [f"{name} returned {show(answer)}; expected {{(x', y'): probability}}"]
     if not is_distribution(answer.values()):
         return {}, mass_findings(name, answer.items(), "(x', y') = ")
@@ -67,10 +73,10 @@ def _joint(truth: Any, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
     return joint, []
 
 
-def _kernel_findings(walk: Walk, move: Move, joint: Joint) -> Iterator[str]:
+def _kernel_findings(answers: Answers, move: Move, joint: Joint) -> Iterator[str]:
     """P_Y is the true law of y'."""
     kernel: dict[Any, float] = {}
-    for p, y_next, _ in walk.branches(move):
+    for p, y_next, _ in answers.branches(move):
         kernel[y_next] = kernel.get(y_next, 0.0) + p
     for y_next in dict.fromkeys([*kernel, *joint]):
         said, true = kernel.get(y_next, 0.0), sum(joint.get(y_next, {}).values())
@@ -78,27 +84,44 @@ def _kernel_findings(walk: Walk, move: Move, joint: Joint) -> Iterator[str]:
             yield f"{call(*move)} gives y' = {show(y_next)} the probability {said:.12g}, but the truth gives it {true:.12g}"
 
 
-def _sufficiency_findings(walk: Walk, joints: dict[Move, Joint], laws: Mapping[Any, dict[Any, float]]) -> Iterator[str]:
+def _sufficiency_findings(
+    answers: Answers, joints: dict[Move, Joint], laws: Mapping[Any, dict[Any, float]]
+) -> Iterator[str]:
     """One feature, one law of x': for each z the move that disagrees most with the first one, or with the law that is known or given."""
-    first: dict[Any, tuple[str, dict[Any, float]]] = {z: (f"the law of {show(z)}", law) for z, law in laws.items()}
+    first: dict[Any, tuple[str, dict[Any, float]]] = {
+        z: (f"the law of {show(z)}", law) for z, law in laws.items()
+    }
     worst: dict[Any, tuple[float, str]] = {}
     outside: dict[Any, str] = {}
     for move, joint in joints.items():
-        for y_next, z in {y_next: z for _, y_next, z in walk.branches(move) if y_next in joint}.items():
+        for y_next, z in {
+            y_next: z for _, y_next, z in answers.branches(move) if y_next in joint
+        }.items():
             total = sum(joint[y_next].values())
             seen = {x: p / total for x, p in joint[y_next].items()}
             place = f"{call('truth', *move[1:]).removeprefix('truth')} -> y' = {show(y_next)}"
             if isinstance(z, Known):
                 first.setdefault(z, (show(z), {x: p for x, p in z.law if p > 0}))
-            elif left := seen.keys() - set(walk.outcome_list(z)):
+            elif left := seen.keys() - set(answers.outcome_list(z)):
                 x = next(x for x in seen if x in left)
-                outside.setdefault(z, f"outcomes({show(z)}) does not list x' = {show(x)}, which the truth gives after {place}")
+                outside.setdefault(
+                    z,
+                    f"outcomes({show(z)}) does not list x' = {show(x)}, which the truth gives after {place}",
+                )
             source, expected = first.setdefault(z, (place, seen))
-            gap, x = max(((abs(expected.get(x, 0.0) - seen.get(x, 0.0)), x) for x in [*seen, *expected]), key=lambda pair: pair[0])
+            gap, x = max(
+                ((abs(expected.get(x, 0.0) - seen.get(x, 0.0)), x) for x in [*seen, *expected]),
+                key=lambda pair: pair[0],
+            )
             if gap > TOLERANCE / total and gap > worst.get(z, (0.0, ""))[0]:
                 stated = isinstance(z, Known) or z in laws
                 said, found = f"{expected.get(x, 0.0):.12g}", f"{seen.get(x, 0.0):.12g}"
-                worst[z] = gap, (_misstated if stated else _insufficient)(show(z), show(x), (source, said), (place, found))
+                worst[z] = (
+                    gap,
+                    (_misstated if stated else _insufficient)(
+                        show(z), show(x), (source, said), (place, found)
+                    ),
+                )
     yield from outside.values()
     yield from (text for _, text in worst.values())
 
