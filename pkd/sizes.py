@@ -11,7 +11,9 @@ hidden queues a node stands for many states: its numbers then bound those of all
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -35,7 +37,20 @@ from pkd.model import ModelError, PartiallyKnownMDP
 if TYPE_CHECKING:
     from pkd.engine.compiled import Compiled
 
-__all__ = ["FeatureSize", "Layer", "Sizes", "measure", "sweep_returns"]
+__all__ = [
+    "RETURNS",
+    "FeatureSize",
+    "Layer",
+    "Sizes",
+    "is_declared_range_safe",
+    "may_overflow",
+    "measure",
+    "returns_within",
+    "sweep_returns",
+]
+
+LARGE_REWARD = 1e290  # below it no sum of rewards leaves the range of numbers
+RETURNS = (-2.0**1022, 2.0**1022)  # where returns must lie, so that differences of them are numbers
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -125,6 +140,36 @@ def sweep_returns(graph: Graph) -> Iterator[Layer]:
         after, first = values, step
 
 
+def returns_within(graph: Graph, low: float, high: float) -> bool:
+    """Whether every return to go lies in [low, high]; with hidden queues False may be wrong."""
+    for layer in sweep_returns(graph):
+        settled = layer.t == graph.horizon
+        nodes = np.fromiter(graph.ends if settled else graph.members[layer.t], np.int64)
+        if not ((layer.low[nodes] >= low).all() and (layer.high[nodes] <= high).all()):
+            return False
+    return True
+
+
+def may_overflow(graph: Graph) -> bool:
+    """Whether rewards are so large that sums of them may leave the range of numbers."""
+    known = max((float(np.abs(np.array(c.reward)).max(initial=0.0)) for c in graph.cells), default=0.0)
+    unknown = max((max(abs(r.low), abs(r.high)) for r in graph.rewards), default=0.0)
+    return max(known, unknown) > LARGE_REWARD
+
+
+def is_declared_range_safe(graph: Graph) -> bool:
+    """Whether the returns surely lie in the declared range; False: look closer."""
+    declared = graph.model.return_range
+    if declared is None:
+        return not may_overflow(graph)
+    try:
+        low, high = map(float, declared)
+        slack = 1e-9 * max(1.0, abs(low), abs(high))
+        return low <= high < math.inf and returns_within(graph, low - slack, high + slack)
+    except (TypeError, ValueError):  # no range, or CHANCE states that only hidden queues tell apart
+        return False
+
+
 def _layer(t: int, values: Numbers) -> Layer:
     return Layer(t, -values[0], values[1], values[2])
 
@@ -157,6 +202,24 @@ class _Moves:
     pay: Numbers  # (3, actions): -low, high, 0
     stops: NDArray[np.bool_]  # (actions,) the episode is over
 
+    def take(self, which: Indices) -> _Moves:
+        """Some of the cells."""
+        action_ptr, actions = _take(self.action_ptr, which)
+        branch_ptr, branches = _take(self.branch_ptr, actions)
+        used, landing = np.unique(self.landing[branches], return_inverse=True)
+        target_ptr, targets = _take(self.target_ptr, used)
+        return _Moves(
+            node=self.node[which],
+            action_ptr=action_ptr,
+            branch_ptr=branch_ptr,
+            landing=landing,
+            target_ptr=target_ptr,
+            target=self.target[targets],
+            unknown=self.unknown[branches],
+            pay=self.pay[:, actions],
+            stops=self.stops[actions],
+        )
+
     def follow(self, values: Numbers) -> Numbers:
         """The largest value that can follow each branch; values: (k, nodes)."""
         return _largest(values[:, self.target], self.target_ptr)[:, self.landing]
@@ -179,51 +242,41 @@ def _improve(values: Numbers, after: Numbers, levels: list[_Moves]) -> None:
 def _order(graph: Graph, part: int) -> list[_Moves]:
     """The moves of CHANCE and END states by level: each level leads to lower ones and elsewhere."""
     side = graph.settled if part == SETTLED else graph.layers
-    moves, levels = _moves(graph, part), []
-    left = np.arange(len(moves.node))
-    waiting = np.zeros(len(side.x), bool)
-    waiting[moves.node] = True
-    while len(left):
-        rest = _moves(graph, part, left) if levels else moves
-        blocked = _largest(rest.follow(waiting[None].astype(float)), rest.branch_ptr)
+    rest, levels = _moves(graph, part), []
+    while len(rest.node):
+        waiting = np.zeros((1, len(side.x)))
+        waiting[0, rest.node] = 1.0
+        blocked = _largest(rest.follow(waiting), rest.branch_ptr)
         ready = ~(_largest(blocked, rest.action_ptr)[0] > 0)
         if not ready.any():
             raise ModelError("CHANCE states form a cycle, so that time stands still")
-        levels.append(_moves(graph, part, left[ready]))
-        done, left = rest.node[ready], left[~ready]
-        waiting[done] = False
-        waiting[moves.node[left]] = True  # with hidden queues a node has several cells
+        levels.append(rest.take(np.flatnonzero(ready)))
+        rest = rest.take(np.flatnonzero(~ready))
     return levels
 
 
-def _moves(graph: Graph, part: int, which: Indices | None = None) -> _Moves:
-    """Some cells of a part, or all of them."""
+def _moves(graph: Graph, part: int) -> _Moves:
+    """The moves of one part of a graph."""
     cells: Cells = graph.cells[part]
     source: Side = graph.settled if part == SETTLED else graph.layers
     node, action_ptr = np.array(cells.node, np.int64), np.array(cells.action_ptr, np.int64)
-    branch_ptr = np.array(cells.branch_ptr, np.int64)
-    if which is None:
-        which = np.arange(len(node))
-    node = node[which]
-    action_ptr, actions = _take(action_ptr, which)
-    branch_ptr, branches = _take(branch_ptr, actions)
-    used, landing = np.unique(np.array(cells.landing, np.int64)[branches], return_inverse=True)
+    used, landing = np.unique(np.array(cells.landing, np.int64), return_inverse=True)
     targets = [graph.landings[i] for i in used.tolist()]
-    mean = np.array(cells.mean, np.int64)[actions]
-    low = high = np.array(cells.reward, float)[actions]
-    if len(graph.rewards):
-        low, high = low.copy(), high.copy()
-        low[mean >= 0] = np.array([float(r.low) for r in graph.rewards])[mean[mean >= 0]]
-        high[mean >= 0] = np.array([float(r.high) for r in graph.rewards])[mean[mean >= 0]]
+    mean = np.array(cells.mean, np.int64)
+    low = np.array(cells.reward, float)
+    high = low.copy()
+    unknown = np.flatnonzero(mean >= 0)
+    low[unknown] = np.array([float(r.low) for r in graph.rewards])[mean[unknown]]
+    high[unknown] = np.array([float(r.high) for r in graph.rewards])[mean[unknown]]
     stops = (np.array(source.kind, np.int64) == STOP)[node]
     return _Moves(
         node=node,
         action_ptr=action_ptr,
-        branch_ptr=branch_ptr,
+        branch_ptr=np.array(cells.branch_ptr, np.int64),
         landing=landing,
         target_ptr=_pointers(np.array([len(nodes) for nodes in targets], np.int64)),
-        target=np.array([node for nodes in targets for node in nodes], np.int64),
-        unknown=(np.array(cells.row, np.int64)[branches] >= 0).astype(float),
+        target=np.fromiter(chain.from_iterable(targets), np.int64),
+        unknown=(np.array(cells.row, np.int64) >= 0).astype(float),
         pay=np.array([-low, high, np.zeros(len(low))]),
         stops=np.repeat(stops, np.diff(action_ptr)),
     )

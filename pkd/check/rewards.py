@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from pkd.check.asking import TOLERANCE, call, hashable, is_number, show, state
 from pkd.check.moves import check_chance_cycles
 from pkd.explore import Graph
 from pkd.model import UnknownReward
-from pkd.sizes import sweep_returns
+from pkd.sizes import RETURNS, may_overflow, sweep_returns
 
 __all__ = [
     "check_finals",
@@ -27,9 +27,6 @@ __all__ = [
     "check_rewards",
     "check_unknown_rewards",
 ]
-
-_LARGE_REWARD: Final = 1e290  # below it no sum of rewards leaves the range of numbers
-
 
 def check_rewards(answers: Answers) -> Iterator[str]:
     """A reward is a finite number, or an UnknownReward."""
@@ -90,14 +87,14 @@ def check_returns(answers: Answers) -> Iterator[str]:
     """
     graph, declared = answers.graph, answers.model.return_range
     if declared is None:
-        low, high, told = -math.inf, math.inf, "a return is a finite number"
-        advice = "scale the rewards down"
+        (low, high), advice = RETURNS, "scale the rewards down"
+        told = f"returns must lie in [{low:.3g}, {high:.3g}]"
     elif _is_range(declared):
         (low, high), told = declared, f"return_range = {show(declared)}"
         advice = "widen the range, or declare None"
     else:
         return
-    if graph is None or (declared is None and not _is_large(graph)) or _has_cycle(answers):
+    if graph is None or (declared is None and not may_overflow(graph)) or _has_cycle(answers):
         return
     slack = 0.0 if declared is None else TOLERANCE * max(1.0, abs(low), abs(high))
     for where, value, verb, ok in _find_extremes(graph, low - slack, high + slack):
@@ -108,13 +105,6 @@ def check_returns(answers: Answers) -> Iterator[str]:
 
 def _has_cycle(answers: Answers) -> bool:
     return any(check_chance_cycles(answers))
-
-
-def _is_large(graph: Graph) -> bool:
-    """Whether sums of rewards may leave the range of numbers."""
-    paid = [abs(r) for cells in graph.cells for r in cells.reward]
-    paid += [max(abs(r.low), abs(r.high)) for r in graph.rewards]
-    return max(paid, default=0.0) > _LARGE_REWARD
 
 
 def _find_extremes(graph: Graph, low: float, high: float) -> Iterator[tuple[str, float, str, bool]]:
@@ -134,8 +124,8 @@ def _find_extremes(graph: Graph, low: float, high: float) -> Iterator[tuple[str,
         at = int(nodes[layer.low[nodes].argmin()])
         if layer.low[at] <= least[1]:
             least = f"{state(*graph.state(side, at))} {place}", float(layer.low[at])
-    yield *most, "reach", most[1] <= high and most[1] < math.inf
-    yield *least, "fall to", least[1] >= low and least[1] > -math.inf
+    yield *most, "reach", most[1] <= high
+    yield *least, "fall to", least[1] >= low
 
 
 def _unknown(answers: Answers) -> Iterator[tuple[Any, UnknownReward]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkd.engine.compiled import Compiled
-from pkd.explore import Graph, QueuesMatterError, explore, has_queue
+from pkd.explore import Graph, QueuesMatterError, TooManyStatesError, explore, has_queue
 from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
@@ -28,6 +28,18 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, prog
     """
     if isinstance(model, Compiled):
         return model
+    try:
+        return _choose(model, large, progress)
+    except (TooManyStatesError, MemoryError):
+        raise
+    except Exception:
+        from pkd.check import explain
+
+        explain(model)  # the same finding in the words of the check
+        raise
+
+
+def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
     if large or (large is None and has_queue(model)):
         found = _try_stripes(model, bool(large), progress)
         if found is not None:
