@@ -25,12 +25,12 @@ from pkd.delay_bounds import (
     unknown_delay_rate,
 )
 from pkd.model import ModelError, PartiallyKnownMDP
-from pkd.survey import survey
+from pkd.sizes import Sizes, measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkd.compiled import Compiled
+    from pkd.engine.compiled import Compiled
 
 __all__ = [
     "Bound",
@@ -53,35 +53,36 @@ __all__ = [
 ]
 
 
-def regret_bound(model: PartiallyKnownMDP | Compiled, episodes: float, delta: float = 0.05) -> Bound:
-    """The explicit bound for a model, compiled or not, which holds with probability 1 - delta for `pkd.MVP()` with its default constants.
+def regret_bound(
+    model: PartiallyKnownMDP | Compiled | Sizes, episodes: float, delta: float = 0.05
+) -> Bound:
+    """The explicit bound for a model; it holds with probability 1 - delta for `pkd.MVP()`.
 
         56 R sqrt(K log(eKM) sum_z ell(z)) + 2640 R log(eKM) sum_z B(z) ell_2(z)
 
-    R takes the place of the paper's H: the length of the declared return range, or else of the range of possible returns from the start
-    (the widest one, where the start is random). M is the horizon, or the most unknown moves of an episode where CHANCE states make them
-    more. ell(z) is the largest ell(z, y') over the y' that can come with z, so a short queue pays for a short queue. Known features are
-    left out. The feature of an unknown reward adds log(32 H^2 |W| K / delta) to both sums: only its mean is learned.
+    R takes the place of the paper's H: the length of the declared return range, or else of the range
+    of possible returns from the start (the widest one, where the start is random). M is the horizon,
+    or the most unknown moves of an episode where CHANCE states make them more. ell(z) is the largest
+    ell(z, y') over the y' that can come with z, so a short queue pays for a short queue. Known
+    features are left out. The feature of an unknown reward adds log(32 H^2 |W| K / delta) to both
+    sums: only its mean is learned.
+
+    A model is walked once, a compiled one not again unless it hides queues (`pkd.sizes.measure`).
+    For many bounds of one model, measure it once and give its `Sizes`.
     """
-    if not isinstance(model, PartiallyKnownMDP):
-        model = model.model  # what was compiled
-    check_sizes(horizon=model.horizon, episodes=episodes, delta=delta)
-    found = survey(model)
-    horizon = model.horizon
-    count = len(found.features) if model.n_features is None else model.n_features
+    check_sizes(episodes=episodes, delta=delta)
+    sizes = model if isinstance(model, Sizes) else measure(model)
+    horizon, count = sizes.horizon, sizes.n_features
     first = lower = 0.0
-    for z, followers in found.features.items():
-        support = model.branching(z)
-        wide = support * support_log(support, horizon, count, episodes, delta)
-        shares = [model.share(z, y) for y in followers]
-        spread = max(found.n_y if share is None else 1 / share for share in shares)
-        first += min(union_log(horizon, spread, count, episodes, delta), wide)
+    for feature in sizes.features:
+        wide = feature.branching * support_log(feature.branching, horizon, count, episodes, delta)
+        first += min(union_log(horizon, feature.spread, count, episodes, delta), wide)
         lower += wide
-    if found.rewards:
-        means = len(found.rewards) * union_log(horizon, 1, len(found.rewards), episodes, delta)
+    if sizes.n_rewards:
+        means = sizes.n_rewards * union_log(horizon, 1, sizes.n_rewards, episodes, delta)
         first, lower = first + means, lower + means
-    width = found.width if model.return_range is None else model.return_range[1] - model.return_range[0]
-    return explicit(width, episodes * max(horizon, found.unknown_moves), episodes, first, lower)
+    moves = max(horizon, sizes.unknown_moves)
+    return explicit(sizes.width, episodes * moves, episodes, first, lower)
 
 
 def general(

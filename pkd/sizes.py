@@ -12,6 +12,7 @@ hidden queues a node stands for many states: its numbers then bound those of all
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,7 +107,7 @@ def measure(model: PartiallyKnownMDP | Compiled) -> Sizes:
 
 
 def _measure_graph(graph: Graph) -> Sizes:
-    *_, first = sweep_returns(graph)
+    first = deque(sweep_returns(graph), maxlen=1).pop()
     at = np.array([node for node, *_ in graph.start])
     declared = graph.model.return_range
     width = (first.high - first.low)[at].max() if declared is None else declared[1] - declared[0]
@@ -165,7 +166,8 @@ def is_declared_range_safe(graph: Graph) -> bool:
     try:
         low, high = map(float, declared)
         slack = 1e-9 * max(1.0, abs(low), abs(high))
-        return low <= high < math.inf and returns_within(graph, low - slack, high + slack)
+        sensible = -math.inf < low <= high < math.inf
+        return sensible and returns_within(graph, low - slack, high + slack)
     except (TypeError, ValueError):  # no range, or CHANCE states that only hidden queues tell apart
         return False
 
@@ -182,9 +184,8 @@ def _measure_features(graph: Graph) -> Iterator[FeatureSize]:
     own = overrides(graph.model, "branching")
     for z, states, most in zip(graph.features, graph.outcomes, spread.tolist(), strict=True):
         b: Any = graph.model.branching(z) if own else len(states)
-        if not 1 <= b <= len(states):
-            most_b = f"a whole number from 1 to {len(states)}"
-            raise ModelError(f"branching({z!r}) is {b!r}; expected {most_b}")
+        if not b >= 1:
+            raise ModelError(f"branching({z!r}) is {b!r}; expected a positive whole number")
         yield FeatureSize(int(b), most)
 
 

@@ -61,14 +61,14 @@ def _of_model(args: argparse.Namespace) -> tuple[str, float, Curves]:
     """The general theorem on a model; the width of its returns takes the place of H."""
     found = find_model(args)
     from pkd import bounds
-    from pkd.survey import survey
+    from pkd.sizes import measure
 
     given = [f"--{name}" for name in ("states", "actions", "longest", "branching") if getattr(args, name) is not None]
     if given:
         raise ModelError(f"{', '.join(given)}: {found.name} has its own sizes; expected a model or sizes, not both")
-    declared = found.model.return_range
-    width = survey(found.model).width if declared is None else declared[1] - declared[0]
-    return found.name, width, {"general theorem, explicit": lambda k: bounds.regret_bound(found.model, k, args.delta)}
+    sizes = measure(found.model)
+    curves: Curves = {"general theorem, explicit": lambda k: bounds.regret_bound(sizes, k, args.delta)}
+    return found.name, sizes.width, curves
 
 
 def _of_sizes(args: argparse.Namespace) -> tuple[str, float, Curves]:
