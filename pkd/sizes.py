@@ -51,7 +51,10 @@ __all__ = [
 ]
 
 LARGE_REWARD = 1e290  # below it no sum of rewards leaves the range of numbers
-RETURNS = (-2.0**1022, 2.0**1022)  # where returns must lie, so that differences of them are numbers
+RETURNS = (
+    -(2.0**1022),
+    2.0**1022,
+)  # where returns must lie, so that differences of them are numbers
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -153,7 +156,7 @@ def returns_within(graph: Graph, low: float, high: float) -> bool:
 
 def may_overflow(graph: Graph) -> bool:
     """Whether rewards are so large that sums of them may leave the range of numbers."""
-    known = max((float(np.abs(np.array(c.reward)).max(initial=0.0)) for c in graph.cells), default=0.0)
+    known = max(float(np.abs(np.array(c.reward)).max(initial=0.0)) for c in graph.cells)
     unknown = max((max(abs(r.low), abs(r.high)) for r in graph.rewards), default=0.0)
     return max(known, unknown) > LARGE_REWARD
 

@@ -19,7 +19,7 @@ from pkd.check import features, frame, moves, rewards
 from pkd.check.answers import Answers, walk_model
 from pkd.check.asking import hashable, is_whole
 from pkd.check.laws import checked_law
-from pkd.check.truth import Truth, truth_findings
+from pkd.check.truth import Truth, compare_truth
 from pkd.explore import overrides
 from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
 
@@ -73,7 +73,7 @@ def check_model(
     *,
     max_states: int = MOST_STATES,
 ) -> None:
-    """Raises a ModelError with everything that is wrong with a model; returns nothing if all is well.
+    """Raises a ModelError with everything that is wrong with a model.
 
     law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function.
     truth: also check P_Y and the sufficiency of phi_Z against P(x', y' | x, y, a), given as a
@@ -81,9 +81,8 @@ def check_model(
     TabularMDP. max_states: where the walk over reachable states gives up.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP(
-    ...     [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3
-    ... )
+    >>> transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> pkd.check_model(coin.model(), coin.law(), truth=coin)
     >>> pkd.check_model(coin.model(), {**coin.law(), (1, 1): {0: 0.5, 1: 0.25}})
     Traceback (most recent call last):
@@ -99,7 +98,7 @@ def check_model(
         except ModelError as error:
             findings += _cap(error.findings)
     if truth is not None:
-        findings += _cap(truth_findings(answers, truth, laws))
+        findings += _cap(compare_truth(answers, truth, laws))
     if findings:
         raise ModelError(findings) from answers.questions.first_exception
 

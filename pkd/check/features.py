@@ -1,7 +1,7 @@
-"""Checks of what a model says about its unknown features z: outcomes, B(z), weights of the union bound, |Z|.
+"""Checks of what a model says about its unknown features z: outcomes, B(z), shares, |Z|.
 
-These are the known quantities of the paper's assumption "tabular structure" and of the logarithms in its bonus; the laws P_eff(z)
-themselves are no part of a model.
+These are the known quantities of the paper's assumption "tabular structure" and of the logarithms in
+its bonus. The laws P_eff(z) themselves are no part of a model.
 """
 
 from __future__ import annotations
@@ -55,11 +55,15 @@ def check_branching(answers: Answers) -> Iterator[str]:
     for z in answers.followers:
         bound, most = answers.questions.ask("branching", z), len(set(answers.outcome_list(z)))
         if bound is not FAILED and most and not (is_whole(bound, 1) and bound <= most):
-            yield f"{call('branching', z)} returned {show(bound)}; expected a whole number from 1 to {most}, the number of its outcomes"
+            expected = f"expected a whole number from 1 to {most}, the number of its outcomes"
+            yield f"{call('branching', z)} returned {show(bound)}; {expected}"
 
 
 def check_shares(answers: Answers) -> Iterator[str]:
-    """Weights of the union bound are positive and sum to at most 1 over the y' of each z; None counts as 1/|Y|."""
+    """Shares of the union bound are positive and sum to at most 1 over the y' of each z.
+
+    None counts as 1/|Y|.
+    """
     if not overrides(answers.model, "share"):
         return
     uniform = 1 / max(len({y for _, y in answers.kinds}), 1)
@@ -72,14 +76,19 @@ def check_shares(answers: Answers) -> Iterator[str]:
             elif is_number(share) and 0 < share <= 1:
                 shares.append(float(share))
             elif share is not FAILED:
-                yield f"{call('share', z, y)} returned {show(share)}; expected None or a number in (0, 1]"
+                expected = "expected None or a number in (0, 1]"
+                yield f"{call('share', z, y)} returned {show(share)}; {expected}"
         if math.fsum(shares) > 1 + TOLERANCE:
             total = f"{math.fsum(shares):.12g}"
-            yield f"share(z={show(z)}, y) sums to {total} over the {len(shares)} y that come with this feature; expected at most 1"
+            over = f"over the {len(shares)} y that come with this feature"
+            yield f"share(z={show(z)}, y) sums to {total} {over}; expected at most 1"
 
 
 def check_n_features(answers: Answers) -> Iterator[str]:
-    """A declared |Z| is a positive whole number. It may be smaller than what occurs: MVP-Delayed counts W S A for (W + 3) S A ones."""
+    """A declared |Z| is a positive whole number.
+
+    It may be smaller than the number of features that occur: some algorithms count them that way.
+    """
     declared: Any = answers.model.n_features
     if declared is not None and not is_whole(declared, 1):
         yield f"n_features = {show(declared)}; expected None or a positive whole number"
@@ -94,4 +103,5 @@ def check_names_are_distinct(answers: Answers) -> Iterator[str]:
     )
     for z in rewards:
         if z in answers.followers:
-            yield f"{show(z)} names both a feature of x' and an UnknownReward; give one of them another name"
+            found = f"{show(z)} names both a feature of x' and an UnknownReward"
+            yield f"{found}; give one of them another name"

@@ -1,7 +1,8 @@
-"""Checks of the frame of a model: its horizon, its form, its start, its actions, its labels, and that its methods are functions.
+"""Checks of the frame of a model: its horizon, form, start, actions and labels.
 
-The frame is what the paper fixes before any probability: H, the initial state, the action set of each state, and which of the two ways of
-giving (P_Y, phi_Z) is used.
+The frame is what the paper fixes before any probability: H, the initial state, the actions of each
+state, and which of the two forms of (P_Y, phi_Z) is used. It also holds that methods are functions:
+they raise nothing and answer a question the same way every time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pkd.check.asking import FAILED, call, hashable, is_whole, mass_findings, show
+from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, show
 from pkd.check.answers import Answers, is_action
 from pkd.explore import overrides
 from pkd.model import CHANCE, END
@@ -35,9 +36,11 @@ def check_horizon(answers: Answers) -> Iterator[str]:
     """H is a positive whole number."""
     horizon: Any = getattr(answers.model, "horizon", None)
     if horizon is None:
-        yield f"{type(answers.model).__name__} has no horizon; set it to the number of actions of an episode"
+        name = type(answers.model).__name__
+        yield f"{name} has no horizon; set it to the number of actions of an episode"
     elif not is_whole(horizon, 1):
-        yield f"horizon = {show(horizon)}; expected a positive whole number, the actions of an episode"
+        expected = "expected a positive whole number, the actions of an episode"
+        yield f"horizon = {show(horizon)}; {expected}"
 
 
 def check_form(answers: Answers) -> Iterator[str]:
@@ -53,7 +56,8 @@ def check_form(answers: Answers) -> Iterator[str]:
         has, lacks = ("known_kernel", "feature") if kernel else ("feature", "known_kernel")
         yield f"{name} has {has}() but no {lacks}(); define both, or step()"
     else:
-        yield f"{name} has neither step() nor known_kernel() and feature(); define one of the two forms"
+        lacks = "has neither step() nor known_kernel() and feature()"
+        yield f"{name} {lacks}; define one of the two forms"
 
 
 def check_exceptions(answers: Answers) -> Iterator[str]:
@@ -70,8 +74,8 @@ def check_size(answers: Answers) -> Iterator[str]:
     """The walk met every reachable state."""
     if answers.overflow:
         yield (
-            f"more than {answers.max_states} states are reachable {answers.overflow}; the check stopped there: "
-            "check a smaller instance, or pass a larger max_states"
+            f"more than {answers.max_states} states are reachable {answers.overflow}; "
+            "the check stopped there: check a smaller instance, or pass a larger max_states"
         )
 
 
@@ -93,7 +97,7 @@ def check_start(answers: Answers) -> Iterator[str]:
 def check_start_distribution(answers: Answers) -> Iterator[str]:
     """A start distribution is one."""
     if isinstance(answers.start, Mapping):
-        yield from mass_findings("start()", answers.start.items(), "")
+        yield from judge_masses("start()", answers.start.items(), "")
 
 
 def check_action_lists(answers: Answers) -> Iterator[str]:
@@ -105,11 +109,16 @@ def check_action_lists(answers: Answers) -> Iterator[str]:
         if answer is None:
             yield f"{question} returned None; expected a sequence of actions, pkd.CHANCE or pkd.END"
         elif isinstance(answer, str | bytes):
-            yield f"{question} returned the string {show(answer)}, whose letters would be the actions; return a list"
+            found = f"{question} returned the string {show(answer)}"
+            yield f"{found}, whose letters would be the actions; return a list"
         elif not _is_list(answer):
-            yield f"{question} returned a {type(answer).__name__}; expected a sequence such as a list: ties go to the first action"
+            expected = "expected a sequence such as a list: ties go to the first action"
+            yield f"{question} returned a {type(answer).__name__}; {expected}"
         else:
-            yield f"{question} is empty; return the actions of this state, pkd.CHANCE if none is chosen here, or pkd.END"
+            advice = (
+                "return the actions of this state, pkd.CHANCE if none is chosen here, or pkd.END"
+            )
+            yield f"{question} is empty; {advice}"
 
 
 def check_action_values(answers: Answers) -> Iterator[str]:
@@ -124,7 +133,8 @@ def check_action_values(answers: Answers) -> Iterator[str]:
             if not hashable(a):
                 yield f"{question} lists {show(a)}, which is not hashable; use a tuple"
             elif a is None:
-                yield f"{question} lists None, which stands for no action; give the action another name"
+                found = f"{question} lists None, which stands for no action"
+                yield f"{found}; give the action another name"
             elif a is CHANCE or a is END:
                 yield f"{question} lists {a!r}; return {a!r} itself, not a list of it"
             elif a in seen:
@@ -138,7 +148,8 @@ def check_notes(answers: Answers) -> Iterator[str]:
     for question in answers.rewards if overrides(answers.model, "note") else ():
         note = answers.questions.ask("note", *question)
         if note is not FAILED and not hashable(note):
-            yield f"{call('note', *question)} returned {show(note)}, which is not hashable; use a tuple"
+            found = f"{call('note', *question)} returned {show(note)}"
+            yield f"{found}, which is not hashable; use a tuple"
 
 
 def check_labels(answers: Answers) -> Iterator[str]:

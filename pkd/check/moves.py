@@ -1,7 +1,7 @@
-"""Checks of the moves of a model: P_Y(y' | x, y, a), phi_Z(x, y, a, y'), laws that are known, and CHANCE states that never end.
+"""Checks of moves: P_Y(y' | x, y, a), phi_Z(x, y, a, y'), known laws, and cycles of CHANCE states.
 
-A move is one row of `step` or `last_step`, or one row of `known_kernel` with the answers of `feature`; messages name the method that the
-user wrote.
+A move is one row of `step` or `last_step`, or one row of `known_kernel` with the answers of
+`feature`. Messages name the method that the user wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pkd.check.asking import call, hashable, is_distribution, mass_findings, show, state
+from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
 from pkd.check.answers import Answers, Move
 from pkd.explore import CHANCE_STATE, CHANCES, SETTLED, Graph
 from pkd.model import Known
@@ -31,7 +31,8 @@ def check_rows(answers: Answers) -> Iterator[str]:
     for move, row in answers.rows.items():
         if isinstance(row, Mapping):
             found = type(row).__name__
-            yield f"{call(*move)} returned a {found}; expected a list of {_shape(move)}, so that two ways to the same y' add up"
+            expected = f"a list of {_shape(move)}, so that two ways to the same y' add up"
+            yield f"{call(*move)} returned a {found}; expected {expected}"
         elif not isinstance(row, tuple):
             yield f"{call(*move)} returned {show(row)}; expected a list of {_shape(move)}"
         elif not row:
@@ -39,11 +40,12 @@ def check_rows(answers: Answers) -> Iterator[str]:
 
 
 def check_branches(answers: Answers) -> Iterator[str]:
-    """A branch is a pair (probability, y') of `known_kernel`, or a triple (probability, y', z) of `step`."""
+    """A branch is a pair (probability, y') of `known_kernel` or a triple (probability, y', z)."""
     for move, row in answers.rows.items():
         for entry in row if isinstance(row, tuple) else ():
             if not _readable(move, entry):
-                yield f"{call(*move)} lists {show(entry)}, which is not a {'pair' if _width(move) == 2 else 'triple'} {_shape(move)}"
+                expected = f"{'pair' if _width(move) == 2 else 'triple'} {_shape(move)}"
+                yield f"{call(*move)} lists {show(entry)}, which is not a {expected}"
 
 
 def check_kernels(answers: Answers) -> Iterator[str]:
@@ -54,24 +56,27 @@ def check_kernels(answers: Answers) -> Iterator[str]:
         )
         if readable and not is_distribution(entry[0] for entry in row):
             pairs = ((entry[1], entry[0]) for entry in row)
-            yield from mass_findings(call(*move), pairs, "y' = ", f"; the order is {_shape(move)}")
+            yield from judge_masses(call(*move), pairs, "y' = ", f"; the order is {_shape(move)}")
 
 
 def check_next_y_is_hashable(answers: Answers) -> Iterator[str]:
     """y' can be part of a state."""
     for move, entry in _entries(answers):
         if not hashable(entry[1]):
-            yield f"{call(*move)} lists y' = {show(entry[1])}, which is not hashable; {_remedy(entry[1])}"
+            found = f"{call(*move)} lists y' = {show(entry[1])}"
+            yield f"{found}, which is not hashable; {_advise(entry[1])}"
 
 
 def check_features_are_hashable(answers: Answers) -> Iterator[str]:
     """z can be the key of a count."""
     for move, entry in _entries(answers):
         if _width(move) == 3 and not isinstance(entry[2], Known) and not hashable(entry[2]):
-            yield f"{call(*move)} lists the feature {show(entry[2])}, which is not hashable; {_remedy(entry[2], 'pkd.Known')}"
+            found = f"{call(*move)} lists the feature {show(entry[2])}"
+            yield f"{found}, which is not hashable; {_advise(entry[2], 'pkd.Known')}"
     for question, z in answers.features.items():
         if not isinstance(z, Known) and not hashable(z):
-            yield f"{call('feature', *question)} returned {show(z)}, which is not hashable; {_remedy(z, 'pkd.Known')}"
+            found = f"{call('feature', *question)} returned {show(z)}"
+            yield f"{found}, which is not hashable; {_advise(z, 'pkd.Known')}"
 
 
 def check_one_feature_per_y(answers: Answers) -> Iterator[str]:
@@ -81,7 +86,8 @@ def check_one_feature_per_y(answers: Answers) -> Iterator[str]:
         for _, y_next, z in answers.branches(move):
             if not _same_feature(first.setdefault(y_next, z), z):
                 yield (
-                    f"{call(*move)} gives y' = {show(y_next)} two features, {show(first[y_next])} and {show(z)}; "
+                    f"{call(*move)} gives y' = {show(y_next)} two features, "
+                    f"{show(first[y_next])} and {show(z)}; "
                     "the feature is a function of y': put what tells them apart into y'"
                 )
 
@@ -100,7 +106,7 @@ def check_known_laws(answers: Answers) -> Iterator[str]:
             and show(z) not in seen
         ):
             seen.add(show(z))
-            yield from mass_findings(
+            yield from judge_masses(
                 f"Known({show(dict(z.law))}) of {call(*question)}", z.law, "x' = "
             )
 
@@ -157,7 +163,7 @@ def _entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
 
 
 def _same_feature(one: Any, other: Any) -> bool:
-    # Two Known laws are equal as distributions: the order in which they were written does not matter.
+    # Known laws are compared as distributions: the order of their entries does not matter.
     return (
         bool(dict(one.law) == dict(other.law))
         if isinstance(one, Known) and isinstance(other, Known)
@@ -165,7 +171,7 @@ def _same_feature(one: Any, other: Any) -> bool:
     )
 
 
-def _remedy(value: Any, law: str | None = None) -> str:
+def _advise(value: Any, law: str | None = None) -> str:
     if isinstance(value, Mapping):
         return f"wrap a law that is known in {law}" if law else "return a tuple of its items"
     return "return a frozenset" if isinstance(value, set) else "return a tuple"

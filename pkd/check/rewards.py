@@ -28,6 +28,7 @@ __all__ = [
     "check_unknown_rewards",
 ]
 
+
 def check_rewards(answers: Answers) -> Iterator[str]:
     """A reward is a finite number, or an UnknownReward."""
     for question, reward in answers.rewards.items():
