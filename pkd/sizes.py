@@ -240,7 +240,8 @@ class _Moves:
 def _improve(values: Numbers, after: Numbers, levels: list[_Moves]) -> None:
     with np.errstate(over="ignore"):  # what overflows is infinite
         for moves in levels:
-            np.maximum.at(values, (slice(None), moves.node), moves.back_up(after))
+            for row, found in zip(values, moves.back_up(after), strict=True):
+                np.maximum.at(row, moves.node, found)
 
 
 def _order(graph: Graph, part: int) -> list[_Moves]:

@@ -1,7 +1,7 @@
 """Checks of what a model says about its unknown features z: outcomes, B(z), shares, |Z|.
 
-These are the known quantities of the paper's assumption "tabular structure" and of the logarithms in
-its bonus. The laws P_eff(z) themselves are no part of a model.
+These are the known quantities of the paper's assumption "tabular structure" and of the logarithms
+in its bonus. The laws P_eff(z) themselves are no part of a model.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_whole, show
 from pkd.check.answers import Answers
+from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_whole, show
 from pkd.explore import overrides
 from pkd.model import UnknownReward
 

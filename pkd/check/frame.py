@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, show
 from pkd.check.answers import Answers, is_action
+from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, show
 from pkd.explore import overrides
 from pkd.model import CHANCE, END
 

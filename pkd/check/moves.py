@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
 from pkd.check.answers import Answers, Move
+from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
 from pkd.explore import CHANCE_STATE, CHANCES, SETTLED, Graph
 from pkd.model import Known
 
@@ -113,9 +113,11 @@ def check_known_laws(answers: Answers) -> Iterator[str]:
 
 def check_chance_cycles(answers: Answers) -> Iterator[str]:
     """CHANCE states have a topological order, before the last action and after it."""
-    seen = set()
-    for part in (CHANCES, SETTLED) if answers.graph is not None else ():
-        for cycle in _find_cycles(answers.graph, part):
+    graph, seen = answers.graph, set[str]()
+    if graph is None:
+        return
+    for part in (CHANCES, SETTLED):
+        for cycle in _find_cycles(graph, part):
             if cycle not in seen:
                 seen.add(cycle)
                 method = answers.row_method(last=part == SETTLED)

@@ -2,9 +2,10 @@
 
     P(x', y' | x, y, a) = P_Y(y' | x, y, a) P_eff(phi_Z(x, y, a, y'))(x')
 
-This is the paper's definition "MDPs with partially known dynamics", read as a test: the known kernel
-is the true one, and phi_Z is sufficient, which means that two moves with the same z share one law of
-x'. It needs the truth, so it is for simulated problems; for real data there is `pkd.check_samples`.
+This is the paper's definition "MDPs with partially known dynamics", read as a test: the known
+kernel is the true one, and phi_Z is sufficient, which means that two moves with the same z share
+one law of x'. It needs the truth, so it is for simulated problems; for real data there is
+`pkd.check_samples`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, judge_masses, show
 from pkd.check.answers import Answers, Move, State
+from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, judge_masses, show
 from pkd.model import Known
 from pkd.tabular import TabularMDP
 
@@ -33,7 +34,7 @@ def compare_truth(
     truth: a function (x, y, a) -> {(x', y'): probability}, a mapping with the keys (x, y, a), or a
     TabularMDP whose states are x (y stays). laws: {z: {x': probability}}, empty if there are none.
     """
-    if not isinstance(truth, Mapping | TabularMDP) and not callable(truth):
+    if not _can_answer(truth):
         expected = "a function (x, y, a) -> {(x', y'): probability}, or a mapping or TabularMDP"
         yield f"truth is a {type(truth).__name__}; expected {expected}"
         return
@@ -47,6 +48,10 @@ def compare_truth(
     for move, joint in joints.items():
         yield from _compare_kernel(answers, move, joint)
     yield from _compare_laws(answers, joints, laws)
+
+
+def _can_answer(truth: object) -> bool:
+    return isinstance(truth, Mapping | TabularMDP) or callable(truth)
 
 
 def _read_joint(truth: Truth, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]:
@@ -93,7 +98,7 @@ def _compare_laws(
 ) -> Iterator[str]:
     """One feature, one law of x'.
 
-    For each z the move that disagrees most with the first one, or with the law that is known or given.
+    For each z the move that disagrees most with the first one, or with the law known or given.
     """
     first = {z: (f"the law of {show(z)}", law) for z, law in laws.items()}
     worst: dict[Any, tuple[float, str]] = {}

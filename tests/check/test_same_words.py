@@ -127,6 +127,8 @@ def test_counts_of_rewards_that_no_float_can_hold_are_refused(large: bool) -> No
 
 def test_a_fault_in_a_model_too_large_to_check_is_still_told(monkeypatch: Any) -> None:
     monkeypatch.setattr("pkd.check.MOST_STATES", 3)
-    late = having(horizon=9, step=lambda self, x, y, a: [(1.0 if y < 8 else 0.5, y + 1, sure(None))])
+    late = having(
+        horizon=9, step=lambda self, x, y, a: [(1.0 if y < 8 else 0.5, y + 1, sure(None))]
+    )
     with pytest.raises(ModelError, match=r"x=None, y=8.*sum to 0\.5"):
         pkd.plan(late, {})
