@@ -9,8 +9,8 @@ sampling, 12% under a policy that leaves an action at a lucky moment. The likeli
 
 is valid for every policy: each q_j predicts from the past alone, so E(z) has mean at most 1 under
 the null, and by Ville's inequality it exceeds 1/alpha at any time with probability at most alpha.
-One may look as often as one likes while data come in. The price is power: it takes about four times the
-samples that a permutation test takes where that one is valid.
+One may look as often as one likes while data come in. The price is power: it takes about four times
+the samples that a permutation test takes where that one is valid.
 """
 
 from __future__ import annotations
