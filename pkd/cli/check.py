@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
 
 def sizes(model: PartiallyKnownMDP) -> list[tuple[str, int]]:
     """How large a model is, by what can really occur in it."""
-    from pkd.graph import explore
+    from pkd.explore import explore
 
     graph = explore(model)
     return [
         ("horizon", graph.horizon),
-        ("states (x, y)", len(graph.layers.states)),
-        ("states after the last action", len(graph.settled.states)),
-        ("values of y", len(graph.ys)),
+        ("states (x, y)", graph.n_states),
+        ("states after the last action", len(graph.settled.x)),
+        ("values of y", graph.n_y),
         ("unknown features z", len(graph.features)),
         ("most outcomes of a feature", max((len(outcomes) for outcomes in graph.outcomes), default=0)),
         ("unknown rewards", len(graph.rewards)),
