@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pkd.engine import compile as compile
     from pkd.explore import Graph as Graph
     from pkd.flattening import flatten as flatten
-    from pkd.independence import check_samples as check_samples
+    from pkd.check.samples import check_samples as check_samples
     from pkd.learner import OptimisticLearner as OptimisticLearner
     from pkd.learning import learn as learn
     from pkd.model import CHANCE as CHANCE
@@ -68,7 +68,7 @@ _HOMES = {
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "check": ["check_model"],
-    "independence": ["check_samples"],
+    "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
     "explore": ["Graph"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from pkd.model import ModelError, PartiallyKnownMDP
-from pkd.survey import survey
+from pkd.sizes import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkd.engine import Compiled
+    from pkd.engine.compiled import Compiled
 
 __all__ = [
     "Bound",
@@ -110,22 +110,16 @@ class ModelBound:
     @classmethod
     def of(cls, model: PartiallyKnownMDP | Compiled, delta: float = 0.05) -> ModelBound:
         """Counts the sizes of a model, compiled or not."""
-        if not isinstance(model, PartiallyKnownMDP):
-            model = model.model  # what was compiled
-        check_sizes(horizon=model.horizon, delta=delta)
-        found, declared = survey(model), model.return_range
-        spreads = []
-        for z, followers in found.features.items():
-            shares = [model.share(z, y) for y in followers]
-            spreads.append(max(found.n_y if share is None else 1 / share for share in shares))
+        check_sizes(delta=delta)
+        found = measure(model)
         return cls(
-            width=found.width if declared is None else declared[1] - declared[0],
-            horizon=model.horizon,
-            moves=max(model.horizon, found.unknown_moves),
-            n_features=len(found.features) if model.n_features is None else model.n_features,
-            supports=tuple(model.branching(z) for z in found.features),
-            spreads=tuple(spreads),
-            n_rewards=len(found.rewards),
+            width=found.width,
+            horizon=found.horizon,
+            moves=max(found.horizon, found.unknown_moves),
+            n_features=found.n_features,
+            supports=tuple(z.branching for z in found.features),
+            spreads=tuple(z.spread for z in found.features),
+            n_rewards=found.n_rewards,
             delta=delta,
         )
 

@@ -23,9 +23,9 @@ import gc
 import math
 import operator
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import attrs
@@ -39,6 +39,7 @@ __all__ = ["Block", "Cells", "Graph", "Side", "TooManyStatesError", "explore", "
 DECIDE, CHANCE_STATE, STOP = 0, 1, 2  # what a node is
 STEP, LAST, CHANCES, SETTLED = range(4)  # the parts: decisions, last decisions, CHANCE states, settlement
 PROBABILITY_SLACK = 1e-9
+NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
 LOOKED = -1  # in place of a cell: the move looks at one more entry
 SHORT_CELLS, SHORT_STRIPES = 20_000, 4  # from so many cells on, queues per cell that make hiding pay
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
@@ -47,7 +48,15 @@ Mask = tuple[int, ...]  # for each hidden entry the letters that it can be, as b
 
 
 class TooManyStatesError(ModelError):
-    """A model has more states than the walk may hold."""
+    """A model has more states than the walk may hold: `layer` and `state` say where it stopped."""
+
+    def __init__(self, most: float, layer: int, state: tuple[Any, Any]) -> None:
+        x, y = self.state = state
+        self.layer = layer
+        super().__init__(f"more than {most} states can be reached, the next one (x={x!r}, y={y!r})")
+
+    def __reduce__(self) -> Any:
+        return ModelError, (self.findings,)
 
 
 class QueuesMatterError(Exception):
@@ -104,6 +113,25 @@ class Cells:
 
 
 @attrs.define(eq=False)
+class Layers(Sequence[dict[int, Mask]]):
+    """The nodes of each layer. From some layer on they repeat, so a long horizon takes no memory."""
+
+    horizon: int
+    distinct: list[dict[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
+    period: int = 1  # after them, layer t is layer t - period again
+
+    def __len__(self) -> int:
+        return self.horizon
+
+    def __getitem__(self, t: Any) -> Any:
+        if isinstance(t, slice):
+            return [self[i] for i in range(*t.indices(self.horizon))]
+        t = range(self.horizon)[t]
+        known = len(self.distinct)
+        return self.distinct[t if t < known else known - self.period + (t - known) % self.period]
+
+
+@attrs.define(eq=False)
 class Graph:
     """What `explore` found. Law rows are numbered: unknown features from 0, known laws from -1 down."""
 
@@ -125,7 +153,7 @@ class Graph:
     landings: list[list[int]] = attrs.Factory(list)  # the nodes of each landing
     landing_block: list[int] = attrs.Factory(list)
     settling: list[bool] = attrs.Factory(list)  # whether a landing is one of the settlement
-    members: list[dict[int, Mask]] = attrs.Factory(list)  # the nodes of each layer; layers may share one
+    members: Layers = attrs.Factory(lambda self: Layers(self.horizon), takes_self=True)
     ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
     letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
     exact: bool = True  # whether every combination of letters that the masks allow can occur
@@ -173,7 +201,7 @@ class Graph:
     def union(self) -> dict[int, Mask]:
         """Every node of the layers with all that its queue can hold in any of them."""
         found: dict[int, Mask] = {}
-        for layer in {id(layer): layer for layer in self.members}.values():
+        for layer in self.members.distinct:
             for node, mask in layer.items():
                 before = found.get(node, mask)
                 found[node] = mask if before == mask else _join((before, mask))[0]
@@ -216,19 +244,22 @@ def explore(
             return _Explorer(model, hide_queues, max_states, strict, progress).run()
         try:
             return _Explorer(model, hide_queues, max_states, strict, progress).run()
-        except (QueuesMatterError, TooManyStatesError):
+        except (QueuesMatterError, TooManyStatesError, MemoryError):
             raise
         except Exception:
-            from pkd.check import check_model
+            from pkd.check import explain
 
-            check_model(model)
+            explain(model)
             raise
 
 
 def has_queue(model: PartiallyKnownMDP) -> bool:
     """Whether the y of a start state holds a `Queue`."""
-    start = model.start()
-    states = start if isinstance(start, Mapping) else [start]
+    try:
+        start = model.start()
+        states = list(start) if isinstance(start, Mapping) else [start]
+    except Exception:  # noqa: BLE001 - the explorer asks again and says what is wrong
+        return False
     return any(find_queue(state[1]) is not None for state in states if _is_pair(state))
 
 
@@ -261,6 +292,7 @@ class _Explorer:
         self.share_index: dict[Any, float] = {}
         self.columns = 0  # queues that the cells stand for
         self.n_nodes = 0
+        self.layer = 1  # from which the walk goes on, counted from 1
 
     # -- layers --------------------------------------------------------------------------------------
 
@@ -268,11 +300,11 @@ class _Explorer:
         graph = self.graph
         first = self._start()
         self._walk(first)
-        last = graph.members[-1]
+        last, self.layer = graph.members[-1], graph.horizon
         deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
         graph.ends = self._close(self._image(deciders, LAST), SETTLED)
-        for t in {id(layer): layer for layer in graph.members}.values():
-            self._stop(graph.layers, CHANCES, t)
+        for layer in graph.members.distinct:
+            self._stop(graph.layers, CHANCES, layer)
         self._stop(graph.settled, SETTLED, graph.ends)
         return graph
 
@@ -280,6 +312,8 @@ class _Explorer:
         graph, start = self.graph, self.model.start()
         layer: dict[int, Mask] = {}
         for state, p in start.items() if isinstance(start, Mapping) else [(start, 1.0)]:
+            if self.strict and not _is_pair(state):
+                raise ModelError(f"start() gives {state!r}, not a pair (x, y)")
             x, y = state
             if self.strict and not p >= 0:
                 raise ModelError(f"start() gives {state!r} the probability {p!r}")
@@ -297,10 +331,12 @@ class _Explorer:
         """Layers S_t = F(S_{t-1}). If layers only grow, F is asked of what is new alone."""
         graph = self.graph
         layer = fresh = self._close(layer, CHANCES)
-        graph.members, grows = [layer], False
+        known, grows = graph.members.distinct, False
+        known.append(layer)
         for t in range(1, graph.horizon):
-            image = self._close(self._image(fresh, STEP), CHANCES)
-            before = layer
+            image = self._image(fresh, STEP)
+            self.layer = t + 1
+            image, before = self._close(image, CHANCES), layer
             if grows:
                 layer = dict(before)
                 self._add(layer, {node: {mask} for node, mask in image.items()})
@@ -309,15 +345,12 @@ class _Explorer:
             grows = grows or _within(before, layer)
             fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
             if not fresh:
-                graph.members.extend([before] * (graph.horizon - t))
                 return
-            repeated = next((s for s in range(t - 1, -1, -1) if graph.members[s] == layer), None)
+            repeated = next((s for s in range(t - 1, -1, -1) if known[s] == layer), None)
             if repeated is not None:  # a season: from here on layers repeat with this period
-                period = t - repeated
-                for s in range(t, graph.horizon):
-                    graph.members.append(graph.members[s - period])
+                graph.members.period = t - repeated
                 return
-            graph.members.append(layer)
+            known.append(layer)
 
     def _image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """Where one action leads. An END stays where it is, which keeps layers growing."""
@@ -521,6 +554,8 @@ class _Explorer:
     ) -> float:
         """Writes the branches of one action; returns their probability."""
         total, count, first = 0.0, 0, len(cells.p)
+        if self.strict and type(branches) is not list and isinstance(branches, Mapping):
+            raise ModelError(f"a step is the mapping {branches!r}, not a list of branches")
         for p, y_next, z in branches:
             if p > 0:
                 total += p
@@ -613,10 +648,8 @@ class _Explorer:
         side.kind.append(kind)
         side.choices.append(choices)
         self.n_nodes += 1
-        if self.n_nodes > self.max_states:
-            raise TooManyStatesError(
-                f"more than {self.max_states} states can be reached, the next one (x={x!r}, y={self.graph.blocks[block].y!r})"
-            )
+        if node >= self.max_states:  # a state may be in the layers and in the settlement: not counted twice
+            raise TooManyStatesError(self.max_states, self.layer, (x, self.graph.blocks[block].y))
         if self.progress is not None and self.n_nodes % REPORT_NODES == 0:
             self.progress(self.n_nodes)
         return node
@@ -640,10 +673,13 @@ class _Explorer:
             return CHANCE_STATE, None
         if actions is END:
             return STOP, None
-        if isinstance(actions, Iterator) or not isinstance(actions, Iterable):
-            raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
-        if not len(actions if hasattr(actions, "__len__") else tuple(actions)):
-            raise ModelError(f"actions(x={x!r}, y={block.y!r}) is empty")
+        if self.strict:
+            sequence = type(actions) is list or (
+                isinstance(actions, Sequence | np.ndarray) and not isinstance(actions, str | bytes)
+            )
+            distinct = set(actions) if sequence else set()
+            if not distinct or len(distinct) < len(actions) or not distinct.isdisjoint(NO_ACTIONS):
+                raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
         return DECIDE, actions
 
     def _row(self, z: Any) -> int:
@@ -660,8 +696,11 @@ class _Explorer:
             return -1 - found
         row = self.feature_index.get(z)
         if row is None:
-            states = tuple(self.model.outcomes(z))
-            if self.strict and (not states or len(set(states)) < len(states)):
+            answer = self.model.outcomes(z)
+            states = tuple(answer)
+            if self.strict and (
+                not states or len(set(states)) < len(states) or isinstance(answer, Mapping)
+            ):
                 raise ModelError(f"outcomes({z!r}) is {states!r}: expected distinct values, at least one")
             row = self.feature_index[z] = len(graph.features)
             graph.features.append(z)
@@ -813,7 +852,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer)
+    return isinstance(value, Integral)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Checking a model: every structural condition of an MDP with partially known dynamics, one named check per function.
+"""Checking a model: every condition of the contract, one named check per function.
 
-`check_model` walks all that an episode can reach, asks each method of the model twice, runs every check over the answers, and raises one
-ModelError with all findings. It is the conformance kit that a user runs on an own model:
+`check_model` walks everything that an episode can reach, asks each method of the model twice, runs
+every check over the answers, and raises one ModelError with all findings. It is the conformance kit
+that users run on a model of their own:
 
     def test_my_model():
         pkd.check_model(MyModel(), my_law)
@@ -11,21 +12,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from pkd.check import features, frame, moves, rewards
+from pkd.check.answers import Answers, walk_model
 from pkd.check.asking import hashable, is_whole
 from pkd.check.laws import checked_law
-from pkd.check.truth import truth_findings
-from pkd.check.walk import Walk, overrides, walk_model
-from pkd.model import ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.check.truth import Truth, compare_truth
+from pkd.explore import overrides
+from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
 
-__all__ = ["CHECKS", "check_model", "checked_law"]
+if TYPE_CHECKING:
+    from pkd.engine.compiled import Compiled
 
+__all__ = ["CHECKS", "check_model", "checked_law", "explain"]
+
+MOST_STATES: Final = 200_000  # states that a check walks through
 _SHOWN: Final = 5  # findings of one kind that are written out
 
-CHECKS: Final[tuple[Callable[[Walk], Iterator[str]], ...]] = (
+CHECKS: Final[tuple[Callable[[Answers], Iterator[str]], ...]] = (
     frame.check_horizon,
     frame.check_form,
     frame.check_start,
@@ -51,6 +57,7 @@ CHECKS: Final[tuple[Callable[[Walk], Iterator[str]], ...]] = (
     rewards.check_finals,
     rewards.check_return_range,
     rewards.check_returns,
+    frame.check_notes,
     frame.check_labels,
     frame.check_size,
     # Last, because the checks above ask questions of their own.
@@ -59,53 +66,93 @@ CHECKS: Final[tuple[Callable[[Walk], Iterator[str]], ...]] = (
 )
 
 
-def check_model(model: PartiallyKnownMDP, law: Any = None, truth: Any = None, *, max_states: int = 200_000) -> None:
-    """Raises a ModelError with everything that is wrong with a model, and returns nothing if nothing is.
+def check_model(
+    model: PartiallyKnownMDP | Compiled,
+    law: Law | None = None,
+    truth: Truth | None = None,
+    *,
+    max_states: int = MOST_STATES,
+) -> None:
+    """Raises a ModelError with everything that is wrong with a model.
 
-    law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function. truth: also check P_Y and the sufficiency
-    of phi_Z against P(x', y' | x, y, a), given as a function (x, y, a) -> {(x', y'): probability}, as a mapping with the keys (x, y, a), or
-    as a TabularMDP. max_states: where the walk over reachable states gives up.
+    law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function.
+    truth: also check P_Y and the sufficiency of phi_Z against P(x', y' | x, y, a), given as a
+    function (x, y, a) -> {(x', y'): probability}, as a mapping with the keys (x, y, a), or as a
+    TabularMDP. max_states: where the walk over reachable states gives up.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> pkd.check_model(coin.model(), coin.law(), truth=coin)
     >>> pkd.check_model(coin.model(), {**coin.law(), (1, 1): {0: 0.5, 1: 0.25}})
     Traceback (most recent call last):
     ...
     pkd.model.ModelError: law[(1, 1)] sums to 0.75, not 1
     """
-    given: Any = model
-    if isinstance(getattr(given, "model", None), PartiallyKnownMDP):
-        given = given.model  # a compiled model
-    if not isinstance(given, PartiallyKnownMDP):
-        found = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-        advice = "pass its model()" if callable(getattr(given, "model", None)) else "pass an instance of a subclass"
-        raise ModelError(f"check_model expected a pkd.PartiallyKnownMDP, got {found}; {advice}")
-    walk = walk_model(given, max_states)
-    findings = [finding for check in CHECKS for finding in _capped(check(walk))]
+    answers = walk_model(_as_model(model), max_states)
+    findings = list(_find(answers, CHECKS))
     laws: dict[Any, dict[Any, float]] = {}
     if law is not None:
         try:
-            laws = _checked_law(walk, law)
+            laws = _check_law(answers, law)
         except ModelError as error:
-            findings += _capped(error.findings)
+            findings += _cap(error.findings)
     if truth is not None:
-        findings += _capped(truth_findings(walk, truth, laws))
+        findings += _cap(compare_truth(answers, truth, laws))
     if findings:
-        raise ModelError(findings) from walk.questions.first_exception
+        raise ModelError(findings) from answers.questions.first_exception
 
 
-def _checked_law(walk: Walk, law: Any) -> dict[Any, dict[Any, float]]:
+def explain(model: PartiallyKnownMDP) -> None:
+    """Raises what `check_model` raises; says nothing of a model whose only fault is its size.
+
+    For a function that has found a fault in a model and wants to say it in the words of the check.
+    """
+    answers = walk_model(model, MOST_STATES)
+    findings = list(_find(answers, CHECKS))
+    if findings != list(frame.check_size(answers)):
+        raise ModelError(findings) from answers.questions.first_exception
+
+
+def _find(answers: Answers, checks: Iterable[Callable[[Answers], Iterator[str]]]) -> Iterator[str]:
+    for check in checks:
+        yield from _cap(check(answers))
+
+
+def _as_model(given: Any) -> PartiallyKnownMDP:
+    """The model itself, or the one that was compiled."""
+    if isinstance(getattr(given, "model", None), PartiallyKnownMDP):
+        given = given.model
+    if isinstance(given, PartiallyKnownMDP):
+        return given
+    found = (
+        f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    )
+    problem = callable(getattr(given, "model", None))
+    advice = "pass its model()" if problem else "pass an instance of a subclass"
+    raise ModelError(f"check_model expected a pkd.PartiallyKnownMDP, got {found}; {advice}")
+
+
+def _check_law(answers: Answers, law: Law) -> dict[Any, dict[Any, float]]:
     """The law of the features that occur."""
-    outcomes = {z: walk.outcome_list(z) for z in walk.followers if walk.outcome_list(z)}
-    unknown = [reward for reward in walk.rewards.values() if isinstance(reward, UnknownReward) and hashable(reward.feature)]
-    bounds = {z: walk.questions.ask("branching", z) for z in outcomes} if overrides(walk.model, "branching") else {}
+    outcomes = {z: answers.outcome_list(z) for z in answers.followers if answers.outcome_list(z)}
+    ranges = {
+        reward.feature: (reward.low, reward.high)
+        for reward in answers.rewards.values()
+        if isinstance(reward, UnknownReward) and hashable(reward.feature)
+    }
+    bounds: Mapping[Any, Any] = {}
+    if overrides(answers.model, "branching"):
+        bounds = {z: answers.questions.ask("branching", z) for z in outcomes}
     branching = {z: bound for z, bound in bounds.items() if is_whole(bound, 1)}
-    return checked_law(outcomes, law, branching=branching, rewards={r.feature: (r.low, r.high) for r in unknown})
+    return checked_law(outcomes, law, branching=branching, rewards=ranges)
 
 
-def _capped(findings: Iterable[str]) -> Iterator[str]:
-    """The first findings of each kind, and how many more there are; a kind is told by the first word, mostly the method."""
+def _cap(findings: Iterable[str]) -> Iterator[str]:
+    """The first findings of each kind, and how many more there are.
+
+    The first word tells the kind; it is mostly the method.
+    """
     met: Counter[str] = Counter()
     for finding in findings:
         kind = _kind(finding)

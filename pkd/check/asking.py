@@ -1,7 +1,8 @@
-"""How a checker talks to a model that may be broken: it asks every question twice, survives whatever is raised, and words what it found.
+"""How the check talks to a model that may be broken, and how it words what it found.
 
-The paper takes P_Y, phi_Z and r as given functions. A user's methods are functions only if they answer the same question the same way, and
-`Questions` is where that is seen. `show` and `call` write values and questions the way every message of this package does.
+The paper takes P_Y, phi_Z and r as given functions. A user's methods are functions only if they
+answer the same question the same way: `Questions` asks each one twice and survives whatever is
+raised. `show` and `call` write values and questions as every message of this package does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
     "is_mass",
     "is_number",
     "is_whole",
-    "mass_findings",
+    "judge_masses",
     "same",
     "show",
     "state",
@@ -40,6 +41,7 @@ _NAMES: Final = {
     "step": ("x", "y", "a"),
     "last_step": ("x", "y", "a"),
     "reward": ("x", "y", "a"),
+    "note": ("x", "y", "a"),
     "truth": ("x", "y", "a"),
     "feature": ("x", "y", "a", "y_next"),
     "final": ("x", "y"),
@@ -59,7 +61,8 @@ FAILED: Final = _Failed()  # what a question that raised is answered with
 class Questions:
     """Asks the methods of a model, each question twice, and keeps what went wrong.
 
-    An answer is a value, or FAILED; an answer that is read as a list is read inside the question, so that a generator may raise there.
+    An answer is a value, or FAILED. An answer that is meant as a list is read at once, so that what
+    a generator raises is found here.
     """
 
     model: Any
@@ -68,21 +71,28 @@ class Questions:
     first_exception: Exception | None = None
 
     def ask(self, method: str, *arguments: Any, listed: bool = False) -> Any:
-        """The answer of `method` to `arguments`; `listed`: an iterable answer becomes a tuple, mappings stay as they are."""
+        """The answer of `method` to `arguments`.
+
+        listed: an iterable answer becomes a tuple; a mapping stays as it is.
+        """
         try:
             answer = self._answer(method, arguments, listed)
             again = self._answer(method, arguments, listed)
-        except Exception as exception:  # noqa: BLE001 - any exception of a user's method is a finding
+        except Exception as exception:  # noqa: BLE001 - it is a finding
             self.first_exception = self.first_exception or exception
-            self.raised.extend(_told(call(method, *arguments), exception))
+            self.raised.extend(_word_exception(call(method, *arguments), exception))
             return FAILED
         if not same(answer, again):
-            self.changed.append(_difference(call(method, *arguments), answer, again))
+            self.changed.append(_word_difference(call(method, *arguments), answer, again))
         return answer
 
     def _answer(self, method: str, arguments: tuple[Any, ...], listed: bool) -> Any:
         answer = getattr(self.model, method)(*arguments)
-        return tuple(answer) if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping) else answer
+        return (
+            tuple(answer)
+            if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping)
+            else answer
+        )
 
 
 def show(value: Any) -> str:
@@ -102,7 +112,9 @@ def call(method: str, *arguments: Any) -> str:
     """
     names = _NAMES.get(method, ())
     shown = [show(argument) for argument in arguments]
-    return f"{method}({', '.join(f'{name}={text}' for name, text in zip(names, shown, strict=True)) if names else ', '.join(shown)})"
+    if names:
+        shown = [f"{name}={text}" for name, text in zip(names, shown, strict=True)]
+    return f"{method}({', '.join(shown)})"
 
 
 def state(x: Any, y: Any) -> str:
@@ -121,7 +133,10 @@ def hashable(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a finite real number."""
-    return isinstance(value, Real) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -140,13 +155,19 @@ def is_distribution(masses: Iterable[Any]) -> bool:
     return all(map(is_mass, masses)) and abs(math.fsum(masses) - 1) <= TOLERANCE
 
 
-def mass_findings(where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = "") -> list[str]:
-    """What is wrong with a distribution, given as (value, probability): the entries that are no probabilities, else the sum."""
+def judge_masses(
+    where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = ""
+) -> list[str]:
+    """What is wrong with a distribution, given as pairs (value, probability).
+
+    The entries that are no probabilities, or else the sum.
+    """
     pairs = tuple(pairs)
     if is_distribution(p for _, p in pairs):
         return []
     bad = [
-        f"{where} gives {noun}{show(value)} the probability {show(p)}; expected a number in [0, 1]{'' if isinstance(p, Real) else advice}"
+        f"{where} gives {noun}{show(value)} the probability {show(p)}; expected a number in [0, 1]"
+        + ("" if isinstance(p, Real) else advice)
         for value, p in pairs
         if not is_mass(p)
     ]
@@ -171,12 +192,19 @@ def same(first: Any, second: Any) -> bool:
         return False
 
 
-def _told(question: str, exception: Exception) -> tuple[str, ...]:
+def _word_exception(question: str, exception: Exception) -> tuple[str, ...]:
     # A ModelError is already a finding in words of its own.
-    return exception.findings if isinstance(exception, ModelError) else (f"{question} raised {type(exception).__name__}: {exception}",)
+    return (
+        exception.findings
+        if isinstance(exception, ModelError)
+        else (f"{question} raised {type(exception).__name__}: {exception}",)
+    )
 
 
-def _difference(question: str, answer: Any, again: Any) -> str:
-    if show(answer) == show(again):
-        return f"{question} answered {show(answer)} twice, and the two are not equal; give its class __eq__ and __hash__"
-    return f"{question} answered {show(answer)} and then {show(again)}; the same question must get the same answer every time"
+def _word_difference(question: str, answer: Any, again: Any) -> str:
+    one, other = show(answer), show(again)
+    if one == other:
+        found = f"{question} answered {one} twice, and the two are not equal"
+        return f"{found}; give its class __eq__ and __hash__"
+    found = f"{question} answered {one} and then {other}"
+    return f"{found}; the same question must get the same answer every time"

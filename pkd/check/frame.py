@@ -1,7 +1,8 @@
-"""Checks of the frame of a model: its horizon, its form, its start, its actions, its labels, and that its methods are functions.
+"""Checks of the frame of a model: its horizon, form, start, actions and labels.
 
-The frame is what the paper fixes before any probability: H, the initial state, the action set of each state, and which of the two ways of
-giving (P_Y, phi_Z) is used.
+The frame is what the paper fixes before any probability: H, the initial state, the actions of each
+state, and which of the two forms of (P_Y, phi_Z) is used. It also holds that methods are functions:
+they raise nothing and answer a question the same way every time.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pkd.check.asking import FAILED, call, hashable, is_whole, mass_findings, show
-from pkd.check.walk import Walk, is_action, overrides
+from pkd.check.answers import Answers, is_action
+from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, show
+from pkd.explore import overrides
 from pkd.model import CHANCE, END
 
 __all__ = [
@@ -23,55 +25,63 @@ __all__ = [
     "check_form",
     "check_horizon",
     "check_labels",
+    "check_notes",
     "check_size",
     "check_start",
     "check_start_distribution",
 ]
 
 
-def check_horizon(walk: Walk) -> Iterator[str]:
+def check_horizon(answers: Answers) -> Iterator[str]:
     """H is a positive whole number."""
-    horizon: Any = getattr(walk.model, "horizon", None)
+    horizon: Any = getattr(answers.model, "horizon", None)
     if horizon is None:
-        yield f"{type(walk.model).__name__} has no horizon; set it to the number of actions of an episode"
+        name = type(answers.model).__name__
+        yield f"{name} has no horizon; set it to the number of actions of an episode"
     elif not is_whole(horizon, 1):
-        yield f"horizon = {show(horizon)}; expected a positive whole number, the actions of an episode"
+        expected = "expected a positive whole number, the actions of an episode"
+        yield f"horizon = {show(horizon)}; {expected}"
 
 
-def check_form(walk: Walk) -> Iterator[str]:
+def check_form(answers: Answers) -> Iterator[str]:
     """(P_Y, phi_Z) is given as `step`, or as `known_kernel` and `feature`."""
-    name, kernel, feature = type(walk.model).__name__, overrides(walk.model, "known_kernel"), overrides(walk.model, "feature")
-    if overrides(walk.model, "step") or (kernel and feature):
+    name, kernel, feature = (
+        type(answers.model).__name__,
+        overrides(answers.model, "known_kernel"),
+        overrides(answers.model, "feature"),
+    )
+    if overrides(answers.model, "step") or (kernel and feature):
         return
     if kernel or feature:
         has, lacks = ("known_kernel", "feature") if kernel else ("feature", "known_kernel")
         yield f"{name} has {has}() but no {lacks}(); define both, or step()"
     else:
-        yield f"{name} has neither step() nor known_kernel() and feature(); define one of the two forms"
+        lacks = "has neither step() nor known_kernel() and feature()"
+        yield f"{name} {lacks}; define one of the two forms"
 
 
-def check_exceptions(walk: Walk) -> Iterator[str]:
+def check_exceptions(answers: Answers) -> Iterator[str]:
     """No method raises."""
-    yield from dict.fromkeys(walk.questions.raised)
+    yield from dict.fromkeys(answers.questions.raised)
 
 
-def check_answers_repeat(walk: Walk) -> Iterator[str]:
+def check_answers_repeat(answers: Answers) -> Iterator[str]:
     """The same question gets the same answer."""
-    yield from dict.fromkeys(walk.questions.changed)
+    yield from dict.fromkeys(answers.questions.changed)
 
 
-def check_size(walk: Walk) -> Iterator[str]:
+def check_size(answers: Answers) -> Iterator[str]:
     """The walk met every reachable state."""
-    if walk.overflow is not None:
+    if answers.overflow:
         yield (
-            f"more than {walk.max_states} states are reachable {walk.overflow}; the check stopped there: "
-            "check a smaller instance, or pass a larger max_states"
+            f"more than {answers.max_states} states are reachable {answers.overflow}; "
+            "the check stopped there: check a smaller instance, or pass a larger max_states"
         )
 
 
-def check_start(walk: Walk) -> Iterator[str]:
+def check_start(answers: Answers) -> Iterator[str]:
     """The start is a state (x, y), or a mapping whose keys are states."""
-    answer, expected = walk.start, "expected (x, y), or {(x, y): probability}"
+    answer, expected = answers.start, "expected (x, y), or {(x, y): probability}"
     if answer is FAILED:
         return
     if isinstance(answer, Mapping):
@@ -84,39 +94,47 @@ def check_start(walk: Walk) -> Iterator[str]:
         yield f"start() returned {show(answer)}, which is not hashable; use tuples for x and y"
 
 
-def check_start_distribution(walk: Walk) -> Iterator[str]:
+def check_start_distribution(answers: Answers) -> Iterator[str]:
     """A start distribution is one."""
-    if isinstance(walk.start, Mapping):
-        yield from mass_findings("start()", walk.start.items(), "")
+    if isinstance(answers.start, Mapping):
+        yield from judge_masses("start()", answers.start.items(), "")
 
 
-def check_action_lists(walk: Walk) -> Iterator[str]:
+def check_action_lists(answers: Answers) -> Iterator[str]:
     """`actions` returns CHANCE, END or a non-empty sequence."""
-    for at, answer in walk.actions.items():
+    for at, answer in answers.actions.items():
         if answer is CHANCE or answer is END or (_is_list(answer) and len(answer)):
             continue
         question = call("actions", *at)
         if answer is None:
             yield f"{question} returned None; expected a sequence of actions, pkd.CHANCE or pkd.END"
         elif isinstance(answer, str | bytes):
-            yield f"{question} returned the string {show(answer)}, whose letters would be the actions; return a list"
+            found = f"{question} returned the string {show(answer)}"
+            yield f"{found}, whose letters would be the actions; return a list"
         elif not _is_list(answer):
-            yield f"{question} returned a {type(answer).__name__}; expected a sequence such as a list: ties go to the first action"
+            expected = "expected a sequence such as a list: ties go to the first action"
+            yield f"{question} returned a {type(answer).__name__}; {expected}"
         else:
-            yield f"{question} is empty; return the actions of this state, pkd.CHANCE if none is chosen here, or pkd.END"
+            advice = (
+                "return the actions of this state, pkd.CHANCE if none is chosen here, or pkd.END"
+            )
+            yield f"{question} is empty; {advice}"
 
 
-def check_action_values(walk: Walk) -> Iterator[str]:
+def check_action_values(answers: Answers) -> Iterator[str]:
     """Actions are hashable, not None, and listed once."""
-    for at, answer in walk.actions.items():
-        if not _is_list(answer) or (all(map(is_action, answer)) and len(set(answer)) == len(answer)):
+    for at, answer in answers.actions.items():
+        if not _is_list(answer) or (
+            all(map(is_action, answer)) and len(set(answer)) == len(answer)
+        ):
             continue
         question, seen = call("actions", *at), set()
         for a in answer:
             if not hashable(a):
                 yield f"{question} lists {show(a)}, which is not hashable; use a tuple"
             elif a is None:
-                yield f"{question} lists None, which stands for no action; give the action another name"
+                found = f"{question} lists None, which stands for no action"
+                yield f"{found}; give the action another name"
             elif a is CHANCE or a is END:
                 yield f"{question} lists {a!r}; return {a!r} itself, not a list of it"
             elif a in seen:
@@ -125,17 +143,26 @@ def check_action_values(walk: Walk) -> Iterator[str]:
                 seen.add(a)
 
 
-def check_labels(walk: Walk) -> Iterator[str]:
+def check_notes(answers: Answers) -> Iterator[str]:
+    """Notes are None or hashable; only a model's own `note` is asked."""
+    for question in answers.rewards if overrides(answers.model, "note") else ():
+        note = answers.questions.ask("note", *question)
+        if note is not FAILED and not hashable(note):
+            found = f"{call('note', *question)} returned {show(note)}"
+            yield f"{found}, which is not hashable; use a tuple"
+
+
+def check_labels(answers: Answers) -> Iterator[str]:
     """Labels are strings; only a model's own label methods are asked."""
     values: dict[str, Any] = {
-        "x_label": dict.fromkeys(x for x, _ in walk.states),
-        "y_label": dict.fromkeys(y for _, y in walk.states),
-        "action_label": dict.fromkeys(a for at in walk.states for a in walk.choices(at)),
-        "feature_label": walk.followers,
+        "x_label": dict.fromkeys(x for x, _ in answers.kinds),
+        "y_label": dict.fromkeys(y for _, y in answers.kinds),
+        "action_label": dict.fromkeys(a for at in answers.kinds for a in answers.choices(at)),
+        "feature_label": answers.followers,
     }
     for method, arguments in values.items():
-        for argument in arguments if overrides(walk.model, method) else ():
-            answer = walk.questions.ask(method, argument)
+        for argument in arguments if overrides(answers.model, method) else ():
+            answer = answers.questions.ask(method, argument)
             if answer is not FAILED and not isinstance(answer, str):
                 yield f"{call(method, argument)} returned {show(answer)}; expected a string"
 

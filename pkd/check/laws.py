@@ -1,7 +1,7 @@
-"""Checks of a law: P_eff(z) for every unknown feature, as the exact planner and the simulator get it.
+"""Checks of a law: P_eff(z) of every unknown feature, as the planner and the simulator get it.
 
-A law is a mapping or a function z -> {x': probability}. It is a separate object that no model holds, so it can disagree with the model:
-`checked_law` is the one place where the two meet, and the engine uses it as well.
+A law is a mapping or a function z -> {x': probability}. No model holds it, so it can disagree with
+the model: `checked_law` is the one place where the two meet. The engine uses it as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pkd.check.asking import TOLERANCE, Questions, is_number, mass_findings, show
+from pkd.check.asking import TOLERANCE, Questions, is_number, judge_masses, show
 from pkd.model import ModelError
 
 __all__ = ["checked_law"]
@@ -25,21 +25,22 @@ def checked_law(
     branching: Mapping[Any, int] | None = None,
     rewards: Mapping[Any, Range] | None = None,
 ) -> dict[Any, dict[Any, float]]:
-    """The law of every feature as plain dictionaries without zeros, or a ModelError with all findings.
+    """The law of every feature as plain dictionaries without zeros, or a ModelError.
 
-    outcomes: {z: every x' that can follow}; branching: {z: B(z)}; rewards: {reward feature: (low, high)}, whose laws are over values paid.
+    outcomes: {z: every x' that can follow}. branching: {z: B(z)}. rewards: {reward feature: (low,
+    high)}, whose laws are over values paid.
 
     >>> checked_law({"coin": (0, 1)}, {"coin": {0: 0.5, 1: 0.5}})
     {'coin': {0: 0.5, 1: 0.5}}
     """
     found: dict[Any, Mapping[Any, Any]] = {}
-    findings = list(_law_findings(outcomes, law, branching or {}, rewards or {}, found))
+    findings = list(_judge_law(outcomes, law, branching or {}, rewards or {}, found))
     if findings:
         raise ModelError(findings)
     return {z: {x: float(p) for x, p in masses.items() if p > 0} for z, masses in found.items()}
 
 
-def _law_findings(
+def _judge_law(
     outcomes: Mapping[Any, Sequence[Any]],
     law: Any,
     branching: Mapping[Any, int],
@@ -48,44 +49,50 @@ def _law_findings(
 ) -> Iterator[str]:
     """Everything that is wrong with a law; what it says goes into `found`."""
     if not isinstance(law, Mapping) and not callable(law):
-        yield f"law is a {type(law).__name__}; expected a mapping {{z: {{x': probability}}}} or a function of z"
+        expected = "expected a mapping {z: {x': probability}} or a function of z"
+        yield f"law is a {type(law).__name__}; {expected}"
         return
     for z, listed in outcomes.items():
-        masses, findings = _masses(law, z, "x'")
+        masses, findings = _read_masses(law, z, "x'")
         found[z] = masses
-        yield from findings or _misfits(_name(law, z), z, masses, listed, branching.get(z))
+        yield from findings or _find_misfits(_name(law, z), z, masses, listed, branching.get(z))
     for feature, (low, high) in rewards.items():
-        masses, findings = _masses(law, feature, "reward")
+        masses, findings = _read_masses(law, feature, "reward")
         found[feature] = masses
         yield from findings
         for value, p in () if findings else masses.items():
             if p > 0 and not (is_number(value) and low - TOLERANCE <= value <= high + TOLERANCE):
                 name = _name(law, feature)
-                yield f"{name} pays {show(value)} with probability {p:.12g}; expected a number in [{show(low)}, {show(high)}]"
+                paid = f"{name} pays {show(value)} with probability {p:.12g}"
+                yield f"{paid}; expected a number in [{show(low)}, {show(high)}]"
 
 
-def _masses(law: Any, z: Any, noun: str) -> tuple[Mapping[Any, Any], list[str]]:
+def _read_masses(law: Any, z: Any, noun: str) -> tuple[Mapping[Any, Any], list[str]]:
     """The law of one feature, and what is wrong with it as a distribution."""
-    answer, findings = _answer(law, z)
+    answer, findings = _ask_law(law, z)
     if findings:
         return {}, findings
     if not isinstance(answer, Mapping):
         return {}, [f"{_name(law, z)} is {show(answer)}; expected {{{noun}: probability}}"]
-    return answer, mass_findings(_name(law, z), answer.items(), f"{noun} = ")
+    return answer, judge_masses(_name(law, z), answer.items(), f"{noun} = ")
 
 
-def _misfits(name: str, z: Any, masses: Mapping[Any, float], listed: Sequence[Any], bound: int | None) -> Iterator[str]:
+def _find_misfits(
+    name: str, z: Any, masses: Mapping[Any, float], listed: Sequence[Any], bound: int | None
+) -> Iterator[str]:
     """Where a distribution leaves what the model says of z."""
     possible = set(listed)
     for x, p in masses.items():
         if p > 0 and x not in possible:
-            yield f"{name} gives x' = {show(x)} the probability {p:.12g}, but outcomes({show(z)}) does not list it"
+            given = f"{name} gives x' = {show(x)} the probability {p:.12g}"
+            yield f"{given}, but outcomes({show(z)}) does not list it"
     support = sum(p > 0 for p in masses.values())
     if bound is not None and support > bound:
-        yield f"{name} has {support} x' of positive probability, more than branching({show(z)}) = {bound}"
+        found = f"{name} has {support} x' of positive probability"
+        yield f"{found}, more than branching({show(z)}) = {bound}"
 
 
-def _answer(law: Any, z: Any) -> tuple[Any, list[str]]:
+def _ask_law(law: Any, z: Any) -> tuple[Any, list[str]]:
     if not isinstance(law, Mapping):
         questions = Questions(SimpleNamespace(law=law))
         return questions.ask("law", z), questions.raised + questions.changed

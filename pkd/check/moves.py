@@ -1,7 +1,7 @@
-"""Checks of the moves of a model: P_Y(y' | x, y, a), phi_Z(x, y, a, y'), laws that are known, and CHANCE states that never end.
+"""Checks of moves: P_Y(y' | x, y, a), phi_Z(x, y, a, y'), known laws, and cycles of CHANCE states.
 
-A move is one row of `step` or `last_step`, or one row of `known_kernel` with the answers of `feature`; messages name the method that the
-user wrote.
+A move is one row of `step` or `last_step`, or one row of `known_kernel` with the answers of
+`feature`. Messages name the method that the user wrote.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pkd.check.asking import call, hashable, is_distribution, mass_findings, show, state
-from pkd.check.layers import Edges
-from pkd.check.walk import Move, Walk
-from pkd.model import CHANCE, Known
+from pkd.check.answers import Answers, Move
+from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
+from pkd.explore import CHANCE_STATE, CHANCES, SETTLED, Graph
+from pkd.model import Known
 
 __all__ = [
     "check_branches",
@@ -26,96 +26,121 @@ __all__ = [
 ]
 
 
-def check_rows(walk: Walk) -> Iterator[str]:
+def check_rows(answers: Answers) -> Iterator[str]:
     """A row is a non-empty list of branches."""
-    for move, row in walk.rows.items():
+    for move, row in answers.rows.items():
         if isinstance(row, Mapping):
             found = type(row).__name__
-            yield f"{call(*move)} returned a {found}; expected a list of {_shape(move)}, so that two ways to the same y' add up"
+            expected = f"a list of {_shape(move)}, so that two ways to the same y' add up"
+            yield f"{call(*move)} returned a {found}; expected {expected}"
         elif not isinstance(row, tuple):
             yield f"{call(*move)} returned {show(row)}; expected a list of {_shape(move)}"
         elif not row:
             yield f"{call(*move)} is empty; expected at least one {_shape(move)}"
 
 
-def check_branches(walk: Walk) -> Iterator[str]:
-    """A branch is a pair (probability, y') of `known_kernel`, or a triple (probability, y', z) of `step`."""
-    for move, row in walk.rows.items():
+def check_branches(answers: Answers) -> Iterator[str]:
+    """A branch is a pair (probability, y') of `known_kernel` or a triple (probability, y', z)."""
+    for move, row in answers.rows.items():
         for entry in row if isinstance(row, tuple) else ():
             if not _readable(move, entry):
-                yield f"{call(*move)} lists {show(entry)}, which is not a {'pair' if _width(move) == 2 else 'triple'} {_shape(move)}"
+                expected = f"{'pair' if _width(move) == 2 else 'triple'} {_shape(move)}"
+                yield f"{call(*move)} lists {show(entry)}, which is not a {expected}"
 
 
-def check_kernels(walk: Walk) -> Iterator[str]:
+def check_kernels(answers: Answers) -> Iterator[str]:
     """P_Y(. | x, y, a) is a distribution: numbers in [0, 1] that sum to 1 within 1e-9."""
-    for move, row in walk.rows.items():
-        readable = isinstance(row, tuple) and bool(row) and all(_readable(move, entry) for entry in row)
+    for move, row in answers.rows.items():
+        readable = (
+            isinstance(row, tuple) and bool(row) and all(_readable(move, entry) for entry in row)
+        )
         if readable and not is_distribution(entry[0] for entry in row):
             pairs = ((entry[1], entry[0]) for entry in row)
-            yield from mass_findings(call(*move), pairs, "y' = ", f"; the order is {_shape(move)}")
+            yield from judge_masses(call(*move), pairs, "y' = ", f"; the order is {_shape(move)}")
 
 
-def check_next_y_is_hashable(walk: Walk) -> Iterator[str]:
+def check_next_y_is_hashable(answers: Answers) -> Iterator[str]:
     """y' can be part of a state."""
-    for move, entry in _entries(walk):
+    for move, entry in _entries(answers):
         if not hashable(entry[1]):
-            yield f"{call(*move)} lists y' = {show(entry[1])}, which is not hashable; {_remedy(entry[1])}"
+            found = f"{call(*move)} lists y' = {show(entry[1])}"
+            yield f"{found}, which is not hashable; {_advise(entry[1])}"
 
 
-def check_features_are_hashable(walk: Walk) -> Iterator[str]:
+def check_features_are_hashable(answers: Answers) -> Iterator[str]:
     """z can be the key of a count."""
-    for move, entry in _entries(walk):
+    for move, entry in _entries(answers):
         if _width(move) == 3 and not isinstance(entry[2], Known) and not hashable(entry[2]):
-            yield f"{call(*move)} lists the feature {show(entry[2])}, which is not hashable; {_remedy(entry[2], 'pkd.Known')}"
-    for question, z in walk.features.items():
+            found = f"{call(*move)} lists the feature {show(entry[2])}"
+            yield f"{found}, which is not hashable; {_advise(entry[2], 'pkd.Known')}"
+    for question, z in answers.features.items():
         if not isinstance(z, Known) and not hashable(z):
-            yield f"{call('feature', *question)} returned {show(z)}, which is not hashable; {_remedy(z, 'pkd.Known')}"
+            found = f"{call('feature', *question)} returned {show(z)}"
+            yield f"{found}, which is not hashable; {_advise(z, 'pkd.Known')}"
 
 
-def check_one_feature_per_y(walk: Walk) -> Iterator[str]:
+def check_one_feature_per_y(answers: Answers) -> Iterator[str]:
     """phi_Z is a function of y': a row that lists y' twice gives it the same z."""
-    for move in walk.rows:
+    for move in answers.rows:
         first: dict[Any, Any] = {}
-        for _, y_next, z in walk.branches(move):
+        for _, y_next, z in answers.branches(move):
             if not _same_feature(first.setdefault(y_next, z), z):
                 yield (
-                    f"{call(*move)} gives y' = {show(y_next)} two features, {show(first[y_next])} and {show(z)}; "
+                    f"{call(*move)} gives y' = {show(y_next)} two features, "
+                    f"{show(first[y_next])} and {show(z)}; "
                     "the feature is a function of y': put what tells them apart into y'"
                 )
 
 
-def check_known_laws(walk: Walk) -> Iterator[str]:
+def check_known_laws(answers: Answers) -> Iterator[str]:
     """A Known law is a distribution; each one is judged once."""
     seen = set()
-    given: list[tuple[tuple[Any, ...], Any]] = [(move, entry[2]) for move, entry in _entries(walk) if _width(move) == 3]
-    given += [(("feature", *question), z) for question, z in walk.features.items()]
+    given: list[tuple[tuple[Any, ...], Any]] = [
+        (move, entry[2]) for move, entry in _entries(answers) if _width(move) == 3
+    ]
+    given += [(("feature", *question), z) for question, z in answers.features.items()]
     for question, z in given:
-        if isinstance(z, Known) and not is_distribution(p for _, p in z.law) and show(z) not in seen:
+        if (
+            isinstance(z, Known)
+            and not is_distribution(p for _, p in z.law)
+            and show(z) not in seen
+        ):
             seen.add(show(z))
-            yield from mass_findings(f"Known({show(dict(z.law))}) of {call(*question)}", z.law, "x' = ")
+            yield from judge_masses(
+                f"Known({show(dict(z.law))}) of {call(*question)}", z.law, "x' = "
+            )
 
 
-def check_chance_cycles(walk: Walk) -> Iterator[str]:
+def check_chance_cycles(answers: Answers) -> Iterator[str]:
     """CHANCE states have a topological order, before the last action and after it."""
-    seen = set()
-    for edges, last in ((walk.inside, False), (walk.settling, True)):
-        for cycle in _cycles(walk, edges):
+    graph, seen = answers.graph, set[str]()
+    if graph is None:
+        return
+    for part in (CHANCES, SETTLED):
+        for cycle in _find_cycles(graph, part):
             if cycle not in seen:
                 seen.add(cycle)
-                method = walk.row_method(last)
-                yield f"CHANCE states of {method} form a cycle: {cycle}; no time passes in them, so a decision or pkd.END must break it"
+                method = answers.row_method(last=part == SETTLED)
+                yield (
+                    f"CHANCE states of {method} form a cycle: {cycle}; no time passes in them, "
+                    "so a decision or pkd.END must break it"
+                )
 
 
-def _cycles(walk: Walk, edges: Edges) -> Iterator[str]:
+def _find_cycles(graph: Graph, part: int) -> Iterator[str]:
     import networkx  # here, because it takes a while to load
 
-    graph: networkx.DiGraph[int] = networkx.DiGraph()
-    graph.add_edges_from((i, j) for i, j in zip(edges.source, edges.target, strict=True) if walk.kind(j) is CHANCE)
-    for component in networkx.strongly_connected_components(graph):
+    side, cells = (graph.settled if part == SETTLED else graph.layers), graph.cells[part]
+    edges: networkx.DiGraph[int] = networkx.DiGraph()
+    for cell, node in enumerate(cells.node):
+        targets = {i for k in cells.branches(cell) for i in graph.landings[cells.landing[k]]}
+        edges.add_edges_from((node, i) for i in targets if side.kind[i] == CHANCE_STATE)
+    for component in networkx.strongly_connected_components(edges):
         start = min(component)
-        if len(component) > 1 or graph.has_edge(start, start):
-            steps = networkx.find_cycle(graph.subgraph(component), start)
-            yield " -> ".join(state(*walk.states[i]) for i in [*(i for i, _ in steps), steps[0][0]])
+        if len(component) > 1 or edges.has_edge(start, start):
+            steps = networkx.find_cycle(edges.subgraph(component), start)
+            nodes = [*(i for i, _ in steps), steps[0][0]]
+            yield " -> ".join(state(*graph.state(side, i)) for i in nodes)
 
 
 def _width(move: Move) -> int:
@@ -130,17 +155,25 @@ def _readable(move: Move, entry: Any) -> bool:
     return isinstance(entry, tuple | list) and len(entry) == _width(move)
 
 
-def _entries(walk: Walk) -> Iterator[tuple[Move, Any]]:
-    for move, row in walk.rows.items():
-        yield from ((move, entry) for entry in row if _readable(move, entry)) if isinstance(row, tuple) else ()
+def _entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
+    for move, row in answers.rows.items():
+        yield from (
+            ((move, entry) for entry in row if _readable(move, entry))
+            if isinstance(row, tuple)
+            else ()
+        )
 
 
 def _same_feature(one: Any, other: Any) -> bool:
-    # Two Known laws are equal as distributions: the order in which they were written does not matter.
-    return bool(dict(one.law) == dict(other.law)) if isinstance(one, Known) and isinstance(other, Known) else bool(one == other)
+    # Known laws are compared as distributions: the order of their entries does not matter.
+    return (
+        bool(dict(one.law) == dict(other.law))
+        if isinstance(one, Known) and isinstance(other, Known)
+        else bool(one == other)
+    )
 
 
-def _remedy(value: Any, law: str | None = None) -> str:
+def _advise(value: Any, law: str | None = None) -> str:
     if isinstance(value, Mapping):
         return f"wrap a law that is known in {law}" if law else "return a tuple of its items"
     return "return a frozenset" if isinstance(value, set) else "return a tuple"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pkd.engine.compiled import Compiled
 from pkd.explore import Graph, QueuesMatterError, TooManyStatesError, explore, has_queue
-from pkd.model import ModelError, PartiallyKnownMDP
+from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
 
@@ -29,17 +29,17 @@ def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, prog
     if isinstance(model, Compiled):
         return model
     try:
-        return _compile(model, large, progress)
-    except TooManyStatesError:
+        return _choose(model, large, progress)
+    except (TooManyStatesError, MemoryError):
         raise
-    except ModelError:
-        from pkd.check import check_model
+    except Exception:
+        from pkd.check import explain
 
-        check_model(model)  # the same finding in the words of the checker
+        explain(model)  # the same finding in the words of the check
         raise
 
 
-def _compile(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
+def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
     if large or (large is None and has_queue(model)):
         found = _try_stripes(model, bool(large), progress)
         if found is not None:

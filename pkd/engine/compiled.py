@@ -24,10 +24,9 @@ from pkd.explore import Graph, overrides
 from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import NO_BONUS, Bonus
 from pkd.results.values import key_of
+from pkd.sizes import RETURNS, may_overflow, returns_within
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
-
-LARGE_REWARD = 1e290  # from here on sums of rewards may leave the range of numbers
 
 Policy = np.ndarray  # which action each decision state takes in each layer, in the engine's own order
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
@@ -256,14 +255,15 @@ class Compiled(ABC):
             np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w)
         )
         findings: list[str] = []
-        for name, row in (counts or {}).items():
-            if name in self.reward_index:
-                findings.extend(self._add_rewards(tally, self.reward_index[name], row))
-            elif name not in self.feature_index:
-                findings.append(f"counts have the feature {name!r}, which cannot occur in the model")
-            else:
-                findings.extend(self._add_counts(tally, name, row))
-        if not np.isfinite(tally.n).all():
+        with np.errstate(over="ignore"):  # a sum that overflows is a finding
+            for name, row in (counts or {}).items():
+                if name in self.reward_index:
+                    findings.extend(self._add_rewards(tally, self.reward_index[name], row))
+                elif name not in self.feature_index:
+                    findings.append(f"counts have the feature {name!r}, which cannot occur in the model")
+                else:
+                    findings.extend(self._add_counts(tally, name, row))
+        if not (np.isfinite(tally.n).all() and np.isfinite(tally.rewards).all()):
             findings.append("counts add up to more than a number can hold")
         if findings:
             raise ModelError(findings)
@@ -344,13 +344,13 @@ class Compiled(ABC):
 
     # -- what must hold whatever the engine ----------------------------------------------------------
 
-    def check_declared(self, *, ranges: bool = True) -> None:
+    def check_declared(self) -> None:
         """Refuses a B(z), |Z|, share or return range that would break optimism in silence."""
-        findings = [*self._size_findings(), *(self._range_findings() if ranges else ())]
+        findings = [*self._size_findings(), *self._range_findings()]
         if findings:
-            from pkd.check import check_model
+            from pkd.check import explain
 
-            check_model(self.model)  # the same finding in the words of the checker
+            explain(self.model)  # the same finding in the words of the check
             raise ModelError(findings)
 
     def _size_findings(self) -> Iterator[str]:
@@ -362,16 +362,16 @@ class Compiled(ABC):
                 b: Any = self.model.branching(z)
                 if isinstance(b, bool) or not isinstance(b, int | np.integer) or not 1 <= b <= len(states):
                     yield f"branching({z!r}) is {b!r}; expected a whole number from 1 to {len(states)}"
+        for reward in self.rewards:
+            if reward.feature in self.feature_index:
+                yield f"{reward.feature!r} names both a feature of x' and an UnknownReward"
         yield from self._share_findings()
 
     def _range_findings(self) -> Iterator[str]:
         declared: Any = self.model.return_range
         if declared is None:
-            most = max((float(np.abs(np.array(c.reward)).max(initial=0.0)) for c in self.graph.cells), default=0.0)
-            most += max((max(abs(r.low), abs(r.high)) for r in self.rewards), default=0.0)
-            for where, low, high in self.return_ranges() if most > LARGE_REWARD else ():
-                if not math.isfinite(high - low):
-                    yield f"the return {where} can be {low:g} to {high:g}; expected finite numbers"
+            if may_overflow(self.graph) and not returns_within(self.graph, *RETURNS):
+                yield f"returns can leave [{RETURNS[0]:g}, {RETURNS[1]:g}]; scale the rewards down"
             return
         if not (isinstance(declared, tuple | list) and len(declared) == 2):
             yield f"return_range = {declared!r}; expected None, or two numbers (low, high)"

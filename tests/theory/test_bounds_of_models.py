@@ -159,7 +159,7 @@ def test_a_cycle_of_chance_states_is_an_error():
         def step(self, x, y, a):
             return [(1.0, 1, "coin")]
 
-    with pytest.raises(pkd.ModelError, match="CHANCE states form a cycle"):
+    with pytest.raises(pkd.ModelError, match="CHANCE states of step form a cycle"):
         bounds.regret_bound(Circle(), 1e4)
 
 

@@ -160,12 +160,6 @@ class NodeEngine(Compiled):
         return cap, width, lo, hi, lo_settled, hi_settled
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        if self.model.return_range is None:
-            cap, width = self._caps
-            ok = np.isfinite(cap) & np.isfinite(width)
-            if not ok.all():
-                yield "to go", float(np.nanmin(cap - width)), float(np.nanmax(cap))
-            return
         _, _, lo, hi, lo_settled, hi_settled = self._ranges(self.full, self.horizon)
         for t in range(self.horizon):
             nodes = np.fromiter(self.graph.members[t], np.int64)

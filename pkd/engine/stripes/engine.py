@@ -24,7 +24,7 @@ from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
 from pkd.explore import CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import Bonus
+from pkd.sizes import is_declared_range_safe
 
 __all__ = ["StripeEngine"]
 
@@ -47,14 +47,11 @@ class StripeEngine(Compiled):
         self._free: list[_Memory] = []  # memory of finished calls, for the next one
         self._reach: dict[int, np.ndarray] = {}  # which states can occur, by layer
         self._lock = threading.RLock()  # guards what is cached between calls
-        self._ranges_checked = False
-        self.check_declared(ranges=False)
+        self.check_declared()
 
-    def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
-        if not self._ranges_checked:  # it takes a sweep, which exact plans do without
-            self._ranges_checked = True
-            self.check_declared()
-        return super().optimistic(bonus, episodes, delta)
+    def _range_findings(self) -> Iterator[str]:
+        # The graph has few cells for many states: its bounds nearly always spare a sweep of stripes.
+        return iter(()) if is_declared_range_safe(self.graph) else super()._range_findings()
 
     def _set_rows(self) -> None:
         """The table numbers known laws by their outcomes among x; pulled laws may be new."""

@@ -11,7 +11,8 @@ from hypothesis import assume, given
 
 import pkd
 from pkd.check import CHECKS, check_model
-from pkd.model import CHANCE, END, Known, ModelError, NoiseMDP, PartiallyKnownMDP, sure
+from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, sure
+from pkd.noise import NoiseMDP
 from tests import reference, strategies
 from tests.kiosk import FIRST, LAW, KernelKiosk, Kiosk, answering, having, truth_of
 

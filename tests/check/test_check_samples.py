@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd.independence import check_samples
+from pkd.check.samples import check_samples
 from pkd.model import Episode, ModelError, Transition
 from tests.kiosk import LAW, Kiosk
 

@@ -1,0 +1,307 @@
+"""The sizes of a model, read from its graph: its unknown features, |Y|, the range of its returns.
+
+They are what the regret theorem needs (`pkd.bounds`), and what a declared `return_range` is held
+against (`pkd.check`). Returns to go are computed backward, layer by layer:
+
+    high_t(s) = max over a, y', x' that can follow of  r(s, a) + high_{t+1}(x', y')
+
+and low_t likewise. An action that pays an unknown reward pays its low or its high. In a graph with
+hidden queues a node stands for many states: its numbers then bound those of all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from pkd.explore import (
+    CHANCES,
+    LAST,
+    SETTLED,
+    STEP,
+    STOP,
+    Cells,
+    Graph,
+    Side,
+    explore,
+    overrides,
+)
+from pkd.model import ModelError, PartiallyKnownMDP
+
+if TYPE_CHECKING:
+    from pkd.engine.compiled import Compiled
+
+__all__ = [
+    "RETURNS",
+    "FeatureSize",
+    "Layer",
+    "Sizes",
+    "is_declared_range_safe",
+    "may_overflow",
+    "measure",
+    "returns_within",
+    "sweep_returns",
+]
+
+LARGE_REWARD = 1e290  # below it no sum of rewards leaves the range of numbers
+RETURNS = (
+    -(2.0**1022),
+    2.0**1022,
+)  # where returns must lie, so that differences of them are numbers
+
+Numbers = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@attrs.frozen
+class FeatureSize:
+    """One unknown feature z in the regret theorem."""
+
+    branching: int  # B(z)
+    spread: float  # the largest 1 / share(z, y') over the y' that can come with z; at most |Y|
+
+
+@attrs.frozen
+class Sizes:
+    """What can happen in a model, whatever its law and the policy."""
+
+    horizon: int
+    features: tuple[FeatureSize, ...]
+    n_features: int  # |Z| in the logarithms
+    n_rewards: int  # unknown rewards
+    n_y: int  # distinct y, layers and settlement together
+    width: float  # of the declared return range, or the widest range of returns from a start state
+    unknown_moves: int  # the most moves with an unknown feature in one episode
+
+
+class Layer(NamedTuple):
+    """The returns to go of one layer, all (nodes,); meant for the nodes that can occur there."""
+
+    t: int  # 0 .. H - 1, and H for the settlement
+    low: Numbers
+    high: Numbers
+    moves: Numbers  # the most unknown moves to go
+
+
+def measure(model: PartiallyKnownMDP | Compiled) -> Sizes:
+    """The sizes of a model from one walk; a compiled model is not walked again.
+
+    Only where a compiled model hides its queues its states are walked once more, one by one: a
+    hidden queue bounds the returns but does not give them.
+    """
+    if isinstance(model, PartiallyKnownMDP):
+        graph = explore(model)
+    else:
+        graph = explore(model.model) if model.graph.hidden else model.graph
+    try:
+        return _measure_graph(graph)
+    except ModelError:
+        from pkd.check import explain
+
+        explain(graph.model)  # the same finding in the words of the check
+        raise
+
+
+def _measure_graph(graph: Graph) -> Sizes:
+    first = deque(sweep_returns(graph), maxlen=1).pop()
+    at = np.array([node for node, *_ in graph.start])
+    declared = graph.model.return_range
+    width = (first.high - first.low)[at].max() if declared is None else declared[1] - declared[0]
+    features = tuple(_measure_features(graph))
+    return Sizes(
+        horizon=graph.horizon,
+        features=features,
+        n_features=graph.model.n_features or len(features),
+        n_rewards=len(graph.rewards),
+        n_y=graph.n_y,
+        width=float(width),
+        unknown_moves=int(first.moves[at].max()),
+    )
+
+
+def sweep_returns(graph: Graph) -> Iterator[Layer]:
+    """The returns to go of the settlement, then of layers H - 1, ..., 0.
+
+    CHANCE states that form a cycle are a ModelError.
+    """
+    settled = np.full((3, len(graph.settled.x)), -np.inf)
+    _improve(settled, settled, _order(graph, SETTLED))
+    yield _layer(graph.horizon, settled)
+    chances, step, last = _order(graph, CHANCES), _moves(graph, STEP), _moves(graph, LAST)
+    after, first = settled, last
+    for t in range(graph.horizon - 1, -1, -1):
+        values = np.full((3, len(graph.layers.x)), -np.inf)
+        _improve(values, after, [first])
+        _improve(values, values, chances)
+        yield _layer(t, values)
+        after, first = values, step
+
+
+def returns_within(graph: Graph, low: float, high: float) -> bool:
+    """Whether every return to go lies in [low, high]; with hidden queues False may be wrong."""
+    for layer in sweep_returns(graph):
+        settled = layer.t == graph.horizon
+        nodes = np.fromiter(graph.ends if settled else graph.members[layer.t], np.int64)
+        if not ((layer.low[nodes] >= low).all() and (layer.high[nodes] <= high).all()):
+            return False
+    return True
+
+
+def may_overflow(graph: Graph) -> bool:
+    """Whether rewards are so large that sums of them may leave the range of numbers."""
+    known = max(float(np.abs(np.array(c.reward)).max(initial=0.0)) for c in graph.cells)
+    unknown = max((max(abs(r.low), abs(r.high)) for r in graph.rewards), default=0.0)
+    return max(known, unknown) > LARGE_REWARD
+
+
+def is_declared_range_safe(graph: Graph) -> bool:
+    """Whether the returns surely lie in the declared range; False: look closer."""
+    declared = graph.model.return_range
+    if declared is None:
+        return not may_overflow(graph)
+    try:
+        low, high = map(float, declared)
+        slack = 1e-9 * max(1.0, abs(low), abs(high))
+        sensible = -math.inf < low <= high < math.inf
+        return sensible and returns_within(graph, low - slack, high + slack)
+    except (TypeError, ValueError):  # no range, or CHANCE states that only hidden queues tell apart
+        return False
+
+
+def _layer(t: int, values: Numbers) -> Layer:
+    return Layer(t, -values[0], values[1], values[2])
+
+
+def _measure_features(graph: Graph) -> Iterator[FeatureSize]:
+    rows = np.concatenate([np.array(cells.row, np.int64) for cells in graph.cells])
+    shares = np.concatenate([np.array(cells.share, float) for cells in graph.cells])[rows >= 0]
+    spread = np.zeros(len(graph.features))
+    np.maximum.at(spread, rows[rows >= 0], np.where(np.isnan(shares), graph.n_y, 1 / shares))
+    own = overrides(graph.model, "branching")
+    for z, states, most in zip(graph.features, graph.outcomes, spread.tolist(), strict=True):
+        b: Any = graph.model.branching(z) if own else len(states)
+        if not b >= 1:
+            raise ModelError(f"branching({z!r}) is {b!r}; expected a positive whole number")
+        yield FeatureSize(int(b), most)
+
+
+@attrs.frozen
+class _Moves:
+    """Some cells of one part: cell -> actions -> branches -> landing -> nodes."""
+
+    node: Indices  # (cells,)
+    action_ptr: Indices
+    branch_ptr: Indices
+    landing: Indices  # (branches,) a place in target_ptr
+    target_ptr: Indices
+    target: Indices
+    unknown: Numbers  # (branches,) 1 where the feature is unknown
+    pay: Numbers  # (3, actions): -low, high, 0
+    stops: NDArray[np.bool_]  # (actions,) the episode is over
+
+    def take(self, which: Indices) -> _Moves:
+        """Some of the cells."""
+        action_ptr, actions = _take(self.action_ptr, which)
+        branch_ptr, branches = _take(self.branch_ptr, actions)
+        used, landing = np.unique(self.landing[branches], return_inverse=True)
+        target_ptr, targets = _take(self.target_ptr, used)
+        return _Moves(
+            node=self.node[which],
+            action_ptr=action_ptr,
+            branch_ptr=branch_ptr,
+            landing=landing,
+            target_ptr=target_ptr,
+            target=self.target[targets],
+            unknown=self.unknown[branches],
+            pay=self.pay[:, actions],
+            stops=self.stops[actions],
+        )
+
+    def follow(self, values: Numbers) -> Numbers:
+        """The largest value that can follow each branch; values: (k, nodes)."""
+        return _largest(values[:, self.target], self.target_ptr)[:, self.landing]
+
+    def back_up(self, values: Numbers) -> Numbers:
+        """The largest value of each cell, (3, cells), from those of the nodes."""
+        branch = self.follow(values)
+        branch[2] += self.unknown
+        action = _largest(branch, self.branch_ptr)
+        action[:, self.stops] = 0.0
+        return _largest(action + self.pay, self.action_ptr)
+
+
+def _improve(values: Numbers, after: Numbers, levels: list[_Moves]) -> None:
+    with np.errstate(over="ignore"):  # what overflows is infinite
+        for moves in levels:
+            for row, found in zip(values, moves.back_up(after), strict=True):
+                np.maximum.at(row, moves.node, found)
+
+
+def _order(graph: Graph, part: int) -> list[_Moves]:
+    """The moves of CHANCE and END states by level: each level leads to lower ones and elsewhere."""
+    side = graph.settled if part == SETTLED else graph.layers
+    rest, levels = _moves(graph, part), []
+    while len(rest.node):
+        waiting = np.zeros((1, len(side.x)))
+        waiting[0, rest.node] = 1.0
+        blocked = _largest(rest.follow(waiting), rest.branch_ptr)
+        ready = ~(_largest(blocked, rest.action_ptr)[0] > 0)
+        if not ready.any():
+            raise ModelError("CHANCE states form a cycle, so that time stands still")
+        levels.append(rest.take(np.flatnonzero(ready)))
+        rest = rest.take(np.flatnonzero(~ready))
+    return levels
+
+
+def _moves(graph: Graph, part: int) -> _Moves:
+    """The moves of one part of a graph."""
+    cells: Cells = graph.cells[part]
+    source: Side = graph.settled if part == SETTLED else graph.layers
+    node, action_ptr = np.array(cells.node, np.int64), np.array(cells.action_ptr, np.int64)
+    used, landing = np.unique(np.array(cells.landing, np.int64), return_inverse=True)
+    targets = [graph.landings[i] for i in used.tolist()]
+    mean = np.array(cells.mean, np.int64)
+    low = np.array(cells.reward, float)
+    high = low.copy()
+    unknown = np.flatnonzero(mean >= 0)
+    low[unknown] = np.array([float(r.low) for r in graph.rewards])[mean[unknown]]
+    high[unknown] = np.array([float(r.high) for r in graph.rewards])[mean[unknown]]
+    stops = (np.array(source.kind, np.int64) == STOP)[node]
+    return _Moves(
+        node=node,
+        action_ptr=action_ptr,
+        branch_ptr=np.array(cells.branch_ptr, np.int64),
+        landing=landing,
+        target_ptr=_pointers(np.array([len(nodes) for nodes in targets], np.int64)),
+        target=np.fromiter(chain.from_iterable(targets), np.int64),
+        unknown=(np.array(cells.row, np.int64) >= 0).astype(float),
+        pay=np.array([-low, high, np.zeros(len(low))]),
+        stops=np.repeat(stops, np.diff(action_ptr)),
+    )
+
+
+def _take(ptr: Indices, which: Indices) -> tuple[Indices, Indices]:
+    """Some segments one after the other: (their pointers, where their elements were)."""
+    first, count = ptr[which], ptr[which + 1] - ptr[which]
+    new = _pointers(count)
+    return new, np.arange(new[-1]) + np.repeat(first - new[:-1], count)
+
+
+def _pointers(lengths: Indices) -> Indices:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _largest(values: Numbers, ptr: Indices) -> Numbers:
+    """The largest value of each segment, -inf where it is empty: (k, n) -> (k, segments)."""
+    out = np.full((len(values), len(ptr) - 1), -np.inf)
+    full = ptr[1:] > ptr[:-1]
+    if full.any():
+        out[:, full] = np.maximum.reduceat(values, ptr[:-1][full], axis=1)
+    return out
