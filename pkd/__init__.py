@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from pkd import bounds as bounds
     from pkd import cli as cli
     from pkd import explore as explore
+    from pkd import graph as graph
     from pkd import kernels as kernels
     from pkd import results as results
     from pkd import workers as workers
     from pkd.check import check_model as check_model
+    from pkd.check.samples import check_samples as check_samples
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
-    from pkd.explore import Graph as Graph
     from pkd.flattening import flatten as flatten
-    from pkd.check.samples import check_samples as check_samples
+    from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
     from pkd.learning import learn as learn
     from pkd.model import CHANCE as CHANCE
@@ -29,26 +30,26 @@ if TYPE_CHECKING:
     from pkd.model import Branch as Branch
     from pkd.model import Episode as Episode
     from pkd.model import Known as Known
-    from pkd.noise import Landing as Landing
     from pkd.model import Law as Law
     from pkd.model import ModelError as ModelError
-    from pkd.noise import NoiseMDP as NoiseMDP
     from pkd.model import PartiallyKnownMDP as PartiallyKnownMDP
     from pkd.model import Transition as Transition
     from pkd.model import UnknownReward as UnknownReward
     from pkd.model import sure as sure
+    from pkd.noise import Landing as Landing
+    from pkd.noise import NoiseMDP as NoiseMDP
     from pkd.optimism import MVP as MVP
     from pkd.optimism import Greedy as Greedy
     from pkd.optimism import Hoeffding as Hoeffding
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
     from pkd.planning import Plan as Plan
-    from pkd.problem import Problem as Problem
-    from pkd.problem import as_problem as as_problem
-    from pkd.queue import Queue as Queue
     from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
+    from pkd.problem import Problem as Problem
+    from pkd.problem import as_problem as as_problem
+    from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
@@ -70,7 +71,7 @@ _HOMES = {
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
-    "explore": ["Graph"],
+    "graph": ["Graph"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
     "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
@@ -79,7 +80,7 @@ _HOMES = {
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "cli", "explore", "kernels", "results", "workers")
+_MODULES = ("bounds", "cli", "explore", "graph", "kernels", "results", "workers")
 
 __all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
 

@@ -4,10 +4,7 @@ Layer t = h - 1 holds the states in which the h-th action is about to be chosen,
 states before it. After the last action comes the settlement, whose states are kept apart because
 `last_step` rules there. Nothing unreachable is asked of the model, and each question is asked once.
 
-A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it then
-stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with the
-values of the oldest entries that its move looks at (none in an explicit walk): everything in one cell
-moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can lead to.
+The words block, node, cell and landing are explained in `pkd.graph`.
 
 A worked example: x is a coin (0 or 1), y is `Queue((a,))`, the last action, and `step` returns
 `[(1.0, queue.push(b).pop(), ("coin", queue.oldest))]`. An explicit walk finds 2 x 2 nodes, (0, (0)),
@@ -18,33 +15,42 @@ of entry 0, action b leads to the landing {0, 1} x block with the back (b,).
 
 from __future__ import annotations
 
-import functools
 import gc
 import math
-import operator
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
+from pkd.graph import (
+    CHANCE_STATE,
+    CHANCES,
+    DECIDE,
+    LAST,
+    SETTLED,
+    STEP,
+    STOP,
+    Block,
+    Cells,
+    Graph,
+    Mask,
+    Side,
+    grow_only,
+    join_boxes,
+    list_letters,
+)
 from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
-from pkd.queue import Look, Queue, Veil, hide, parts
+from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
-__all__ = ["Block", "Cells", "Graph", "Side", "TooManyStatesError", "explore", "has_queue", "overrides"]
+__all__ = ["QueuesMatterError", "TooManyStatesError", "explore", "has_queue", "overrides"]
 
-DECIDE, CHANCE_STATE, STOP = 0, 1, 2  # what a node is
-STEP, LAST, CHANCES, SETTLED = range(4)  # the parts: decisions, last decisions, CHANCE states, settlement
 PROBABILITY_SLACK = 1e-9
 NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
 LOOKED = -1  # in place of a cell: the move looks at one more entry
-SHORT_CELLS, SHORT_STRIPES = 20_000, 4  # from so many cells on, queues per cell that make hiding pay
+MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3  # from so many branches on, states per branch that pay
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
-
-Mask = tuple[int, ...]  # for each hidden entry the letters that it can be, as bits
 
 
 class TooManyStatesError(ModelError):
@@ -61,162 +67,6 @@ class TooManyStatesError(ModelError):
 
 class QueuesMatterError(Exception):
     """Hiding queues does not pay: moves look at too many entries."""
-
-
-class Block(NamedTuple):
-    """A y, or all y that differ in the entries of one queue."""
-
-    y: Any  # with HOLE in place of the queue
-    path: tuple[Any, ...] | None  # where the queue is; None: this is one y
-    length: int
-
-    def fill(self, queue: Queue) -> Any:
-        """The y with a given queue."""
-        return self.y if self.path is None else replace_part(self.y, self.path, queue)
-
-
-@attrs.define(eq=False)
-class Side:
-    """The nodes of the layers, or those of the settlement."""
-
-    x: list[Any] = attrs.Factory(list)
-    block: list[int] = attrs.Factory(list)
-    kind: list[int] = attrs.Factory(list)
-    choices: list[Any] = attrs.Factory(list)  # the actions of a decision node, None elsewhere
-    of_block: dict[int, dict[Any, int]] = attrs.Factory(dict)  # block -> {x: node}
-
-
-@attrs.define(eq=False)
-class Cells:
-    """The moves of one part: cell -> actions -> branches, in flat arrays.
-
-    A STOP node has one action without branches, which pays `final`.
-    """
-
-    node: array[int] = attrs.Factory(lambda: array("q"))
-    prefix: list[tuple[Any, ...]] = attrs.Factory(list)  # one for each cell where queues are hidden
-    action_ptr: array[int] = attrs.Factory(lambda: array("q", [0]))  # (cells + 1,)
-    reward: array[float] = attrs.Factory(lambda: array("d"))  # (actions,) the known part
-    mean: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which UnknownReward, or -1
-    note: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which note, or -1
-    branch_ptr: array[int] = attrs.Factory(lambda: array("q", [0]))  # (actions + 1,)
-    p: array[float] = attrs.Factory(lambda: array("d"))  # (branches,)
-    row: array[int] = attrs.Factory(lambda: array("q"))  # (branches,) feature >= 0, known law < 0
-    landing: array[int] = attrs.Factory(lambda: array("q"))  # (branches,)
-    share: array[float] = attrs.Factory(lambda: array("d"))  # (branches,) nan: uniform, or known
-    ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(list)  # (front, back), hidden
-    made: dict[Any, int] = attrs.Factory(dict)  # node, or (node, prefix) -> cell or LOOKED
-
-    def branches(self, cell: int) -> range:
-        """All branches of a cell."""
-        return range(self.branch_ptr[self.action_ptr[cell]], self.branch_ptr[self.action_ptr[cell + 1]])
-
-
-@attrs.define(eq=False)
-class Layers(Sequence[dict[int, Mask]]):
-    """The nodes of each layer. From some layer on they repeat, so a long horizon takes no memory."""
-
-    horizon: int
-    distinct: list[dict[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
-    period: int = 1  # after them, layer t is layer t - period again
-
-    def __len__(self) -> int:
-        return self.horizon
-
-    def __getitem__(self, t: Any) -> Any:
-        if isinstance(t, slice):
-            return [self[i] for i in range(*t.indices(self.horizon))]
-        t = range(self.horizon)[t]
-        known = len(self.distinct)
-        return self.distinct[t if t < known else known - self.period + (t - known) % self.period]
-
-
-@attrs.define(eq=False)
-class Graph:
-    """What `explore` found. Law rows are numbered: unknown features from 0, known laws from -1 down."""
-
-    model: PartiallyKnownMDP
-    horizon: int
-    hidden: bool
-    layers: Side = attrs.Factory(Side)
-    settled: Side = attrs.Factory(Side)
-    cells: tuple[Cells, ...] = attrs.Factory(lambda: tuple(Cells() for _ in range(4)))  # by part
-    start: list[tuple[int, tuple[Any, ...], float]] = attrs.Factory(list)  # (node, entries, p)
-    blocks: list[Block] = attrs.Factory(list)
-    features: list[Any] = attrs.Factory(list)
-    known: list[Known] = attrs.Factory(list)  # of row -1 - i
-    rewards: list[UnknownReward] = attrs.Factory(list)
-    notes: list[Any] = attrs.Factory(list)
-    sets: list[tuple[Any, ...]] = attrs.Factory(list)  # distinct sets of outcomes
-    feature_set: list[int] = attrs.Factory(list)  # of each feature
-    known_set: list[int] = attrs.Factory(list)  # of each known law
-    landings: list[list[int]] = attrs.Factory(list)  # the nodes of each landing
-    landing_block: list[int] = attrs.Factory(list)
-    settling: list[bool] = attrs.Factory(list)  # whether a landing is one of the settlement
-    members: Layers = attrs.Factory(lambda self: Layers(self.horizon), takes_self=True)
-    ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
-    letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
-    exact: bool = True  # whether every combination of letters that the masks allow can occur
-
-    @property
-    def outcomes(self) -> list[tuple[Any, ...]]:
-        """The outcomes of each feature."""
-        return [self.sets[i] for i in self.feature_set]
-
-    def row_states(self, row: int) -> tuple[Any, ...]:
-        """The x' of a row, in its order."""
-        return self.sets[self.feature_set[row] if row >= 0 else self.known_set[-1 - row]]
-
-    def state(self, side: Side, node: int) -> tuple[Any, Any]:
-        """The (x, y) of a node of an explicit walk."""
-        return side.x[node], self.blocks[side.block[node]].y
-
-    def find(self, x: Any, y: Any) -> int | None:
-        """The node of a state in the layers of an explicit walk."""
-        block = self.block_index.get(y)
-        return None if block is None else self.layers.of_block.get(block, {}).get(x)
-
-    block_index: dict[Any, int] = attrs.Factory(dict)
-
-    def start_y(self, node: int, entries: tuple[Any, ...]) -> Any:
-        """The y of a start state."""
-        return self.blocks[self.layers.block[node]].fill(Queue(entries))
-
-    def holds(self, t: int, node: int) -> bool:
-        """Whether the node can occur in layer t."""
-        return node in self.members[t]
-
-    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
-        """The decision states (x, y) that can occur at step h, in an explicit walk."""
-        side = self.layers
-        for node in sorted(self.members[h - 1]):
-            if side.kind[node] == DECIDE:
-                yield self.state(side, node)
-
-    @property
-    def n_states(self) -> int:
-        """How many states (x, y) the layers have."""
-        return sum(_size(mask) for mask in self.union().values())
-
-    def union(self) -> dict[int, Mask]:
-        """Every node of the layers with all that its queue can hold in any of them."""
-        found: dict[int, Mask] = {}
-        for layer in self.members.distinct:
-            for node, mask in layer.items():
-                before = found.get(node, mask)
-                found[node] = mask if before == mask else _join((before, mask))[0]
-        return found
-
-    @property
-    def n_y(self) -> int:
-        """|Y|: the distinct y of layers and settlement together."""
-        if not self.hidden:
-            return len(self.blocks)
-        masks: dict[int, set[Mask]] = {}
-        for side, nodes in ((self.layers, self.union()), (self.settled, self.ends)):
-            for node, mask in nodes.items():
-                masks.setdefault(side.block[node], set()).add(mask)
-        return sum(_size(_join(boxes)[0]) for boxes in masks.values())
 
 
 def explore(
@@ -268,6 +118,16 @@ def overrides(model: PartiallyKnownMDP, method: str) -> bool:
     return getattr(getattr(model, method), "__func__", None) is not getattr(PartiallyKnownMDP, method)
 
 
+class _Part(NamedTuple):
+    """Where the moves of one part start, where they lead, and which method answers for them."""
+
+    cells: Cells
+    origin: Side
+    target: Side
+    settles: bool  # whether the target is the settlement
+    step: Callable[[Any, Any, Any], Iterable[Any]]
+
+
 class _Explorer:
     def __init__(
         self, model: PartiallyKnownMDP, hidden: bool, max_states: int | None, strict: bool, progress: Any
@@ -280,6 +140,14 @@ class _Explorer:
         self.max_states = math.inf if max_states is None else max_states
         self.progress = progress
         self.veil = Veil()
+        graph, cells = self.graph, self.graph.cells
+        layers, settled = graph.layers, graph.settled
+        self.parts = (
+            _Part(cells[STEP], layers, layers, False, model.step),
+            _Part(cells[LAST], layers, settled, True, model.last_step),
+            _Part(cells[CHANCES], layers, layers, False, model.step),
+            _Part(cells[SETTLED], settled, settled, True, model.last_step),
+        )
         self.shares = overrides(model, "share")
         self.notes = overrides(model, "note")
         self.set_index: dict[tuple[Any, ...], int] = {}
@@ -290,7 +158,9 @@ class _Explorer:
         self.block_index = self.graph.block_index
         self.landing_index: dict[tuple[bool, int, int], int] = {}
         self.share_index: dict[Any, float] = {}
+        self._letter_list: list[Any] = []
         self.columns = 0  # queues that the cells stand for
+        self.asked = 0  # branches that were asked for
         self.n_nodes = 0
         self.layer = 1  # from which the walk goes on, counted from 1
 
@@ -342,7 +212,7 @@ class _Explorer:
                 self._add(layer, {node: {mask} for node, mask in image.items()})
             else:
                 layer = image
-            grows = grows or _within(before, layer)
+            grows = grows or grow_only(before, layer)
             fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
             if not fresh:
                 return
@@ -368,7 +238,7 @@ class _Explorer:
 
     def _close(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """The nodes with all that their CHANCE states lead to."""
-        side = self.graph.settled if part == SETTLED else self.graph.layers
+        side = self.parts[part].origin
         closed, fresh = dict(nodes), nodes
         while True:
             reached: dict[int, set[Mask]] = {}
@@ -426,7 +296,7 @@ class _Explorer:
         if reached:
             boxes: dict[int, set[Mask]] = {}
             for landing, masks in reached.items():
-                joined, exact = _join(masks)
+                joined, exact = join_boxes(masks)
                 for node in landings[landing]:
                     boxes.setdefault(node, set()).update([joined] if exact else masks)
             self._add(image, boxes)
@@ -436,7 +306,7 @@ class _Explorer:
         for node, masks in boxes.items():
             if node in layer:
                 masks = {*masks, layer[node]}
-            joined, exact = _join(masks)
+            joined, exact = join_boxes(masks)
             layer[node] = joined
             self.graph.exact &= exact
 
@@ -444,7 +314,7 @@ class _Explorer:
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The cells of a node: as many oldest entries as its move looks at get their values."""
-        letters = list(self.graph.letters)
+        letters = self._letter_list
         todo: list[tuple[Any, ...]] = [()]
         for prefix in todo:  # grows
             cell = self._cell(node, prefix, part)
@@ -453,72 +323,63 @@ class _Explorer:
                 continue
             if len(prefix) >= len(mask):
                 raise QueuesMatterError("a move reads a queue that has no such entry")
-            todo += [(*prefix, letters[i]) for i in _letters(mask[len(prefix)])]
+            todo += [(*prefix, letters[i]) for i in list_letters(mask[len(prefix)])]
 
-    def _cell(self, node: int, prefix: tuple[Any, ...], part: int) -> int:
-        cells = self.graph.cells[part]
+    def _cell(self, node: int, prefix: tuple[Any, ...], number: int) -> int:
+        part = self.parts[number]
+        made = part.cells.made
         key = (node, prefix) if prefix else node
-        found = cells.made.get(key)
+        found = made.get(key)
         if found is None:
-            found = cells.made[key] = self._ask(node, prefix, part, cells)
+            found = made[key] = self._ask(node, prefix, part)
         return found
 
-    def _ask(self, node: int, prefix: tuple[Any, ...], part: int, cells: Cells) -> int:
+    def _ask(self, node: int, prefix: tuple[Any, ...], part: _Part) -> int:
         """Asks the model for the moves of a cell and writes them down."""
-        graph = self.graph
-        side = graph.settled if part == SETTLED else graph.layers
-        x, block = side.x[node], graph.blocks[side.block[node]]
+        cells, origin = part.cells, part.origin
+        x, block = origin.x[node], self.graph.blocks[origin.block[node]]
         if not self.hidden:
-            self._write(node, (), part, cells, x, block.y)
+            self._write(node, prefix, part, x, block.y)
             return len(cells.node) - 1
         hidden = block.length - len(prefix)
-        marks = self._marks(cells)
+        marks = len(cells.node), len(cells.reward), len(cells.p)
         self.veil.looked = False
         try:
-            self._write(node, prefix, part, cells, x, block.fill(hide(prefix, hidden, self.veil)))
+            self._write(node, prefix, part, x, block.fill(hide(prefix, hidden, self.veil)))
         except Look:
             self.veil.looked = True
         except Exception:
             if not self.veil.looked:
                 raise
         if self.veil.looked:
-            self._undo(cells, marks)
+            cells.cut(*marks)
             return LOOKED
-        self.columns += max(len(graph.letters), 1) ** hidden
-        if len(cells.node) > SHORT_CELLS and self.columns < SHORT_STRIPES * len(cells.node):
+        self.columns += max(len(self.graph.letters), 1) ** hidden
+        self.asked += len(cells.p) - marks[2]
+        if self.asked > MANY_BRANCHES and self.columns < STATES_PER_BRANCH * self.asked:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(cells.node) - 1
 
-    @staticmethod
-    def _marks(cells: Cells) -> tuple[int, ...]:
-        return len(cells.node), len(cells.reward), len(cells.p)
-
-    @staticmethod
-    def _undo(cells: Cells, marks: tuple[int, ...]) -> None:
-        n, a, b = marks
-        del cells.node[n:], cells.prefix[n:], cells.action_ptr[n + 1 :]
-        del cells.reward[a:], cells.mean[a:], cells.note[a:], cells.branch_ptr[a + 1 :]
-        del cells.p[b:], cells.row[b:], cells.landing[b:], cells.share[b:], cells.ends[b:]
-
-    def _write(
-        self, node: int, prefix: tuple[Any, ...], part: int, cells: Cells, x: Any, y: Any
-    ) -> None:
-        side = self.graph.settled if part in (SETTLED, LAST) else self.graph.layers
-        origin = self.graph.settled if part == SETTLED else self.graph.layers
-        model = self.model
+    def _write(self, node: int, prefix: tuple[Any, ...], part: _Part, x: Any, y: Any) -> None:
+        """Writes down the moves of one cell. This is the hot loop of every explicit walk."""
+        cells, origin, _, _, step = part
+        strict, reward_of = self.strict, self.model.reward
         if origin.kind[node] == STOP:
-            final = model.final(x, y)
+            final = self.model.final(x, y)
             self._write_action(cells, final, -1, -1)
-            if self.strict and not (_is_number(final) and math.isfinite(final)):
+            if strict and not (_is_number(final) and math.isfinite(final)):
                 raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
         else:
-            step = model.last_step if part in (LAST, SETTLED) else model.step
             choices = origin.choices[node]
-            for action in choices if choices is not None else (None,):
-                total = self._write_branches(cells, step(x, y, action), side, prefix)
-                if self.strict and not abs(total - 1) <= PROBABILITY_SLACK:
+            for action in (None,) if choices is None else choices:
+                total = self._write_branches(part, step(x, y, action), prefix)
+                if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
                     raise ModelError(f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1")
-                self._write_reward(cells, model.reward(x, y, action), x, y, action)
+                reward = reward_of(x, y, action)
+                if type(reward) is float and reward - reward == 0.0 and not self.notes:
+                    self._write_action(cells, reward, -1, -1)
+                else:
+                    self._write_reward(cells, reward, x, y, action)
         cells.action_ptr.append(len(cells.reward))
         cells.node.append(node)
         if self.hidden:
@@ -543,70 +404,65 @@ class _Explorer:
             note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
         self._write_action(cells, reward, mean, note)
 
-    def _write_action(self, cells: Cells, reward: float, mean: int, note: int) -> None:
+    @staticmethod
+    def _write_action(cells: Cells, reward: float, mean: int, note: int) -> None:
         cells.reward.append(reward)
         cells.mean.append(mean)
         cells.note.append(note)
         cells.branch_ptr.append(len(cells.p))
 
-    def _write_branches(
-        self, cells: Cells, branches: Iterable[Any], side: Side, prefix: tuple[Any, ...]
-    ) -> float:
+    def _write_branches(self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]) -> float:
         """Writes the branches of one action; returns their probability."""
-        total, count, first = 0.0, 0, len(cells.p)
+        cells, graph, block_index, settles = part.cells, self.graph, self.block_index, part.settles
+        total, first = 0.0, len(cells.p)
         if self.strict and type(branches) is not list and isinstance(branches, Mapping):
             raise ModelError(f"a step is the mapping {branches!r}, not a list of branches")
         for p, y_next, z in branches:
             if p > 0:
                 total += p
-                row = self._row(z)
+                if type(z) is Known:
+                    known = self.known_index.get(z.law)
+                    row = self._row(z) if known is None else -1 - known
+                else:
+                    row = self._row(z)
                 if self.hidden:
-                    block, front, back = self._placed(y_next, len(prefix))
+                    block, front, back = self._placed(y_next)
                     cells.ends.append((front, back))
                 else:
-                    found = self.block_index.get(y_next)
+                    found = block_index.get(y_next)
                     block = self._block(y_next, Block(y_next, None, 0)) if found is None else found
-                cells.landing.append(self._landing(side, row, block))
+                outcomes = graph.feature_set[row] if row >= 0 else graph.known_set[-1 - row]
+                key = (settles, outcomes, block)
+                landing = self.landing_index.get(key)
+                cells.landing.append(self._land_on(part.target, key) if landing is None else landing)
                 cells.p.append(p)
                 cells.row.append(row)
                 cells.share.append(self._share(z, y_next, row, block, cells) if self.shares else math.nan)
-                count += 1
             elif self.strict and not p >= 0:
                 raise ModelError(f"a branch has the probability {p!r}")
-        if count > 1 and self.strict:
+        if self.strict and len(cells.p) - first > 1:
             return self._merge(cells, first)
         return total
 
     def _merge(self, cells: Cells, first: int) -> float:
-        """One branch for each y': two ways to the same y' must have one feature, and add up."""
+        """One branch for each y': two branches to the same y' must have one feature, and add up."""
         p, seen = cells.p, dict[Any, int]()
         total = math.fsum(p[first:])
         for k in range(first, len(p)):
-            ends = cells.ends[k] if self.hidden else None
-            key = (self.graph.landing_block[cells.landing[k]], ends)
+            key = (self.graph.landing_block[cells.landing[k]], cells.ends[k] if self.hidden else None)
             before = seen.setdefault(key, k)
-            if before != k and not self._same_law(cells.row[before], cells.row[k]):
-                raise ModelError("one y' has two features")
+            if before != k:
+                if not self._same_law(cells.row[before], cells.row[k]):
+                    raise ModelError("one y' has two features")
+                p[before] += p[k]
         if len(seen) < len(p) - first:
-            kept: dict[tuple[int, Any], int] = {}
-            for k in range(first, len(p)):
-                ends = cells.ends[k] if self.hidden else None
-                at = kept.setdefault((cells.landing[k], ends), k)
-                if at != k:
-                    p[at] += p[k]
-            keep = list(kept.values())
-            for values in (p, cells.row, cells.landing, cells.share, cells.ends if self.hidden else None):
-                if values is not None:
-                    left = [values[k] for k in keep]
-                    del values[first:]
-                    values.extend(left)
+            cells.keep(first, list(seen.values()))
         return total
 
     def _same_law(self, one: int, other: int) -> bool:
-        if one == other:
-            return True
         known = self.graph.known
-        return one < 0 and other < 0 and dict(known[-1 - one].law) == dict(known[-1 - other].law)
+        both = one < 0 and other < 0
+        return one == other or (both and dict(known[-1 - one].law) == dict(known[-1 - other].law))
 
     def _share(self, z: Any, y: Any, row: int, block: int, cells: Cells) -> float:
         if row < 0:
@@ -621,18 +477,15 @@ class _Explorer:
 
     # -- nodes, blocks, rows -------------------------------------------------------------------------
 
-    def _landing(self, side: Side, row: int, block: int) -> int:
-        graph = self.graph
-        outcomes = graph.feature_set[row] if row >= 0 else graph.known_set[-1 - row]
-        key = (side is graph.settled, outcomes, block)
-        found = self.landing_index.get(key)
-        if found is None:
-            nodes = [self._node(side, x, block) for x in graph.sets[outcomes]]
-            found = self.landing_index[key] = len(graph.landings)
-            graph.landings.append(nodes)
-            graph.landing_block.append(block)
-            graph.settling.append(side is graph.settled)
-        return found
+    def _land_on(self, side: Side, key: tuple[bool, int, int]) -> int:
+        """A new landing: a set of outcomes with a block."""
+        graph, (settles, outcomes, block) = self.graph, key
+        nodes = [self._node(side, x, block) for x in graph.sets[outcomes]]
+        self.landing_index[key] = len(graph.landings)
+        graph.landings.append(nodes)
+        graph.landing_block.append(block)
+        graph.settling.append(settles)
+        return len(graph.landings) - 1
 
     def _node(self, side: Side, x: Any, block: int) -> int:
         nodes = side.of_block.setdefault(block, {})
@@ -713,11 +566,11 @@ class _Explorer:
     def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
         """The block of a given y, and the entries of its queue where queues are hidden."""
         if self.hidden:
-            block, front, back = self._placed(y, 0)
+            block, front, back = self._placed(y)
             return block, front + back
         return self._block(y, Block(y, None, 0)), ()
 
-    def _placed(self, y: Any, prefix: int) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
+    def _placed(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
         """(block, front, back): the entries of its queue before and after those that stay hidden."""
         path = find_queue(y)
         if path is None:
@@ -740,7 +593,7 @@ class _Explorer:
         return _intern(self.block_index, self.graph.blocks, key, block)
 
     def _letter(self, entry: Any) -> int:
-        return self.graph.letters.setdefault(entry, len(self.graph.letters))
+        return _intern(self.graph.letters, self._letter_list, entry, entry)
 
     def _stop(self, side: Side, part: int, nodes: dict[int, Mask]) -> None:
         """Asks what the STOP states among some nodes pay."""
@@ -748,91 +601,6 @@ class _Explorer:
             if side.kind[node] == STOP:
                 for _ in self._split(node, mask, part):
                     pass
-
-
-class _Hole:
-    def __repr__(self) -> str:
-        return "queue"
-
-
-HOLE = _Hole()  # what a block has in place of its queue
-
-
-def find_queue(y: Any) -> tuple[Any, ...] | None:
-    """Where the outermost queue of y is; () where y is one; None without any."""
-    if isinstance(y, Queue):
-        return ()
-    level: list[tuple[tuple[Any, ...], Any]] = [((), y)]
-    while level:
-        deeper = []
-        for path, value in level:
-            if isinstance(value, tuple):
-                children: Iterable[tuple[Any, Any]] = enumerate(value)
-            elif attrs.has(type(value)):
-                children = [(a.name, getattr(value, a.name)) for a in attrs.fields(type(value))]
-            else:
-                continue
-            for step, child in children:
-                if isinstance(child, Queue):
-                    return (*path, step)
-                if isinstance(child, tuple) or attrs.has(type(child)):
-                    deeper.append(((*path, step), child))
-        level = deeper
-    return None
-
-
-def get_part(y: Any, path: tuple[Any, ...]) -> Any:
-    for step in path:
-        y = y[step] if isinstance(y, tuple) else getattr(y, step)
-    return y
-
-
-def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
-    if not path:
-        return value
-    step, *rest = path
-    if not isinstance(y, tuple):
-        return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
-    new = replace_part(y[step], tuple(rest), value)
-    if hasattr(y, "_replace"):
-        return type(y)._make((*y[:step], new, *y[step + 1 :]))
-    return (*y[:step], new, *y[step + 1 :])
-
-
-def _join(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
-    """The smallest box around some boxes, and whether it holds nothing else."""
-    left = set(boxes)
-    before = 0
-    while len(left) > 1 and len(left) != before:
-        before = len(left)
-        for i in range(len(next(iter(left)))):  # boxes that differ in one place are one box
-            alike: dict[tuple[Mask, Mask], int] = {}
-            for box in left:
-                key = (box[:i], box[i + 1 :])
-                alike[key] = alike.get(key, 0) | box[i]
-            left = {(*head, bits, *tail) for (head, tail), bits in alike.items()}
-    if len(left) == 1:
-        return left.pop(), True
-    union = tuple(functools.reduce(operator.or_, bits) for bits in zip(*left, strict=True))
-    return union, union in left
-
-
-def _inside(one: Mask, other: Mask) -> bool:
-    return all(a | b == b for a, b in zip(one, other, strict=True))
-
-
-def _within(before: dict[int, Mask], after: dict[int, Mask]) -> bool:
-    return len(before) <= len(after) and all(
-        node in after and (mask == after[node] or _inside(mask, after[node])) for node, mask in before.items()
-    )
-
-
-def _letters(bits: int) -> Iterator[int]:
-    return (i for i in range(bits.bit_length()) if bits >> i & 1)
-
-
-def _size(mask: Mask) -> int:
-    return math.prod(bits.bit_count() for bits in mask)
 
 
 def _intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:

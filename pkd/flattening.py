@@ -14,7 +14,8 @@ import numpy as np
 
 from pkd.engine import Compiled
 from pkd.engine.nodes.engine import NodeEngine
-from pkd.explore import DECIDE, LAST, STEP, explore
+from pkd.explore import explore
+from pkd.graph import DECIDE, LAST, STEP
 from pkd.model import Law, ModelError
 from pkd.planning import Model
 from pkd.problem import Problem, as_problem

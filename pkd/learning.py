@@ -20,7 +20,7 @@ import numpy as np
 from pkd.engine import Compiled
 from pkd.engine.belief import Belief
 from pkd.engine.bonus import set_marks
-from pkd.engine.compiled import Counts, Player, Truth
+from pkd.engine.compiled import Counts, Player
 from pkd.explore import overrides
 from pkd.model import Law, ModelError
 from pkd.optimism import MVP, Optimism

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Look", "Queue", "Veil", "hide"]
+__all__ = ["HOLE", "Look", "Queue", "Veil", "find_queue", "get_part", "hide", "parts", "replace_part"]
 
 
 class Queue:
@@ -39,22 +39,20 @@ class Queue:
     True
     """
 
-    __slots__ = ("_entries", "_hash")
+    __slots__ = ("_entries",)
 
     _entries: tuple[Any, ...]
-    _hash: int | None
 
     def __init__(self, entries: Iterable[Any] = ()) -> None:
         self._entries = tuple(entries)
-        self._hash = None
 
     def push(self, *entries: Any) -> Queue:
         """The queue with more entries at its end."""
-        return Queue(self._entries + entries)
+        return _make(self._entries + entries)
 
     def pop(self, count: int = 1) -> Queue:
         """The queue without its oldest `count` entries."""
-        return Queue(self._entries[count:])
+        return _make(self._entries[count:])
 
     def clear(self) -> Queue:
         """The empty queue."""
@@ -63,7 +61,7 @@ class Queue:
     @property
     def oldest(self) -> Any:
         """The entry that was pushed first."""
-        return self[0]
+        return self._entries[0]
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -78,6 +76,8 @@ class Queue:
         return entry in self._read()
 
     def __eq__(self, other: object) -> bool:
+        if type(self) is type(other) is Queue:
+            return self._entries == other._entries
         if isinstance(other, Queue):
             return len(self) == len(other) and self._read() == other._read()
         if isinstance(other, tuple):
@@ -85,21 +85,19 @@ class Queue:
         return NotImplemented
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(self._read())
-        return self._hash
+        return hash(self._entries)
 
     def __lt__(self, other: Any) -> bool:
-        return self._read() < _entries(other)
+        return bool(self._read() < _entries(other))
 
     def __le__(self, other: Any) -> bool:
-        return self._read() <= _entries(other)
+        return bool(self._read() <= _entries(other))
 
     def __gt__(self, other: Any) -> bool:
-        return self._read() > _entries(other)
+        return bool(self._read() > _entries(other))
 
     def __ge__(self, other: Any) -> bool:
-        return self._read() >= _entries(other)
+        return bool(self._read() >= _entries(other))
 
     def __repr__(self) -> str:
         return f"Queue({self._read()!r})"
@@ -110,6 +108,13 @@ class Queue:
     def _read(self) -> tuple[Any, ...]:
         """All entries."""
         return self._entries
+
+
+def _make(entries: tuple[Any, ...]) -> Queue:
+    """A queue of a tuple, without a copy."""
+    queue = Queue.__new__(Queue)
+    queue._entries = entries
+    return queue
 
 
 def _entries(other: Any) -> Any:
@@ -160,6 +165,13 @@ class _HiddenQueue(Queue):
             return Queue(front + self.back[count - dropped :])
         return _HiddenQueue(front, self.hidden - dropped, self.back, self.veil, self.dropped + dropped)
 
+    @property
+    def oldest(self) -> Any:
+        return self[0]
+
+    def __hash__(self) -> int:
+        raise self.veil.look()
+
     def __len__(self) -> int:
         return len(self.front) + self.hidden + len(self.back)
 
@@ -188,3 +200,54 @@ def parts(queue: Queue) -> tuple[tuple[Any, ...], int, tuple[Any, ...], int]:
     if isinstance(queue, _HiddenQueue):
         return queue.front, queue.hidden, queue.back, queue.dropped
     return queue._entries, 0, (), 0
+
+
+class _Hole:
+    def __repr__(self) -> str:
+        return "queue"
+
+
+HOLE = _Hole()  # what a block has in place of its queue
+
+
+def find_queue(y: Any) -> tuple[Any, ...] | None:
+    """Where the outermost queue of y is; () where y is one; None without any."""
+    if isinstance(y, Queue):
+        return ()
+    level: list[tuple[tuple[Any, ...], Any]] = [((), y)]
+    while level:
+        deeper = []
+        for path, value in level:
+            if isinstance(value, tuple):
+                children: Iterable[tuple[Any, Any]] = enumerate(value)
+            elif attrs.has(type(value)):
+                children = [(a.name, getattr(value, a.name)) for a in attrs.fields(type(value))]
+            else:
+                continue
+            for step, child in children:
+                if isinstance(child, Queue):
+                    return (*path, step)
+                if isinstance(child, tuple) or attrs.has(type(child)):
+                    deeper.append(((*path, step), child))
+        level = deeper
+    return None
+
+
+def get_part(y: Any, path: tuple[Any, ...]) -> Any:
+    """The part of y at a path."""
+    for step in path:
+        y = y[step] if isinstance(y, tuple) else getattr(y, step)
+    return y
+
+
+def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """y with another value at a path."""
+    if not path:
+        return value
+    step, *rest = path
+    if not isinstance(y, tuple):
+        return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
+    new = replace_part(y[step], tuple(rest), value)
+    if hasattr(y, "_replace"):
+        return type(y)._make((*y[:step], new, *y[step + 1 :]))
+    return (*y[:step], new, *y[step + 1 :])

@@ -21,18 +21,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from pkd.explore import (
-    CHANCES,
-    LAST,
-    SETTLED,
-    STEP,
-    STOP,
-    Cells,
-    Graph,
-    Side,
-    explore,
-    overrides,
-)
+from pkd.explore import explore, overrides
+from pkd.graph import CHANCES, LAST, SETTLED, STEP, STOP, Cells, Graph, Side
 from pkd.model import ModelError, PartiallyKnownMDP
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
-from pkd import Graph, ModelError, PartiallyKnownMDP
-from pkd import explore as core
+from pkd import Graph, ModelError, PartiallyKnownMDP, explore
+from pkd import graph as core
 
 __all__ = ["BaseFacts", "Instead", "State", "survey"]
 
@@ -43,7 +43,7 @@ class BaseFacts:
 
 def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
     """The facts about a base; ModelError if an action that the agent may queue cannot be done."""
-    graph = core.explore(base)
+    graph = explore.explore(base)
     side = graph.layers
     decisions = _find_steps(graph)
     if not decisions:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pkd.kernels.forms import MAX, SUM
 
 from pkd.kernels import columns as kernels
-from pkd.kernels.forms import MAX, SUM
 
 X, COLUMNS = 9, 64
 

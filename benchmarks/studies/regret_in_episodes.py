@@ -23,8 +23,8 @@ import pkd
 from benchmarks.studies.measure import Estimate, against, final_regrets, mean, rising, slope
 from benchmarks.studies.report import Report, command_line, curve, panels
 from pkd_delay import DelayedMDP
-from pkd_delay.theory.hard import HardInstance
 from pkd_delay.problems import random_mdp
+from pkd_delay.theory.hard import HardInstance
 
 INTER_ARRIVAL = {-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}
 GAP = 4.0  # theta = GAP / sqrt(K): near the border between what the practical constants can tell apart and what they cannot

@@ -11,7 +11,7 @@ from typing import Any
 
 from pkd.check.answers import Answers, Move
 from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
-from pkd.explore import CHANCE_STATE, CHANCES, SETTLED, Graph
+from pkd.graph import CHANCE_STATE, CHANCES, SETTLED, Graph
 from pkd.model import Known
 
 __all__ = [

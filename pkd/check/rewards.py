@@ -15,7 +15,7 @@ import numpy as np
 from pkd.check.answers import Answers
 from pkd.check.asking import TOLERANCE, call, hashable, is_number, show, state
 from pkd.check.moves import check_chance_cycles
-from pkd.explore import Graph
+from pkd.graph import Graph
 from pkd.model import UnknownReward
 from pkd.sizes import RETURNS, may_overflow, sweep_returns
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pkd.engine.compiled import Compiled
-from pkd.explore import Graph, QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.explore import QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.graph import Graph
 from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]

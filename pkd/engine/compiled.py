@@ -20,7 +20,8 @@ from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
-from pkd.explore import Graph, overrides
+from pkd.explore import overrides
+from pkd.graph import Graph
 from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import NO_BONUS, Bonus
 from pkd.results.values import key_of

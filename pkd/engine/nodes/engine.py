@@ -13,7 +13,7 @@ from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
 from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
-from pkd.explore import DECIDE, SETTLED, Graph, Side
+from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
 
 __all__ = ["NodeEngine"]

@@ -11,7 +11,7 @@ import numpy as np
 from pkd.engine.stripes import walk
 from pkd.engine.stripes.kernels import Stripes
 from pkd.engine.stripes.table import MISSING, Branch, Stripe, StripeTable
-from pkd.explore import CHANCES, LAST, SETTLED, STEP
+from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["StripeArrays", "cover", "to_arrays"]
 

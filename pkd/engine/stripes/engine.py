@@ -18,11 +18,11 @@ from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
-from pkd.engine.stripes.arrays import StripeArrays, cover, to_arrays
+from pkd.engine.stripes.arrays import cover, to_arrays
 from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
-from pkd.explore import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
 

@@ -17,7 +17,14 @@ import numpy as np
 from pkd.engine.bonus import factors, is_capped
 from pkd.engine.jit import jit
 from pkd.engine.stripes.columns import (
-    AT_ONCE, Offset, add_bonus, best_of_fans, expectation, moments, optimistic_mix, spread,
+    AT_ONCE,
+    Offset,
+    add_bonus,
+    best_of_fans,
+    expectation,
+    moments,
+    optimistic_mix,
+    spread,
 )  # fmt: skip
 from pkd.optimism import NO_BONUS
 

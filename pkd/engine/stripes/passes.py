@@ -27,7 +27,7 @@ import numpy as np
 
 from pkd.engine.segments import spread
 from pkd.engine.stripes.table import MISSING, Action, Branch, Stripe, StripeTable
-from pkd.explore import CHANCES, LAST, SETTLED, STEP
+from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["Layout", "find_windows", "keep", "reduce"]
 

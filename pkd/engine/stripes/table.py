@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkd.explore import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STOP, Cells, Graph, QueuesMatterError
+from pkd.explore import QueuesMatterError
+from pkd.graph import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STOP, Cells, Graph
 from pkd.model import ModelError
 from pkd.queue import Queue
 
@@ -171,7 +172,7 @@ class StripeTable:
 
     def column_of(self, y: Any) -> int | None:
         """The column of a y in the layers; None: the model has no such y."""
-        from pkd.explore import HOLE, find_queue, get_part, replace_part
+        from pkd.queue import HOLE, find_queue, get_part, replace_part
 
         path = find_queue(y) if self.graph.hidden else None
         if path is None:
