@@ -176,6 +176,8 @@ class _Explorer:
         for layer in graph.members.distinct:
             self._stop(graph.layers, CHANCES, layer)
         self._stop(graph.settled, SETTLED, graph.ends)
+        for cells in graph.cells:
+            cells.finish()
         return graph
 
     def _start(self) -> dict[int, Mask]:
@@ -268,8 +270,14 @@ class _Explorer:
         """Asks for the moves of a node. `found`: landings of single y; `reached`: boxes of queues."""
         cells = self.graph.cells[part]
         if not self.hidden:
-            branches = cells.branches(self._cell(node, (), part))
-            found.update(cells.landing[branches.start : branches.stop])
+            cell = cells.made.get(node)
+            if cell is None:
+                cell = cells.made[node] = self._ask(node, (), self.parts[part])
+            lo, hi = cells.branch_ptr[cells.action_ptr[cell]], cells.branch_ptr[cells.action_ptr[cell + 1]]
+            if hi - lo == 1:
+                found.add(cells.landing[lo])
+            else:
+                found.update(cells.landing[lo:hi])
             return
         for prefix, cell in self._split(node, mask, part):
             rest = mask[len(prefix) :]
@@ -366,7 +374,7 @@ class _Explorer:
         strict, reward_of = self.strict, self.model.reward
         if origin.kind[node] == STOP:
             final = self.model.final(x, y)
-            self._write_action(cells, final, -1, -1)
+            self._write_action(cells, final)
             if strict and not (_is_number(final) and math.isfinite(final)):
                 raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
         else:
@@ -376,39 +384,41 @@ class _Explorer:
                 if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
                     raise ModelError(f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1")
                 reward = reward_of(x, y, action)
-                if type(reward) is float and reward - reward == 0.0 and not self.notes:
-                    self._write_action(cells, reward, -1, -1)
-                else:
-                    self._write_reward(cells, reward, x, y, action)
+                if type(reward) is not float or reward - reward != 0.0 or self.notes:
+                    reward = self._read_reward(cells, reward, x, y, action)
+                cells.reward.append(reward)
+                cells.branch_ptr.append(len(cells.p))
         cells.action_ptr.append(len(cells.reward))
         cells.node.append(node)
         if self.hidden:
             cells.prefix.append(prefix)
 
-    def _write_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> None:
-        mean = -1
+    def _read_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> float:
+        """The known part of a reward; an unknown part and a note are written down."""
+        mean = note = -1
         if isinstance(reward, UnknownReward):
             mean = _intern(self.reward_index, self.graph.rewards, reward.feature, reward)
             first = self.graph.rewards[mean]
-            bad = (first.low, first.high) != (reward.low, reward.high) or not (
-                _is_number(first.low) and _is_number(first.high) and -math.inf < first.low <= first.high < math.inf
-            )
-            if self.strict and bad:
+            numbers = _is_number(first.low) and _is_number(first.high)
+            if self.strict and not (
+                numbers
+                and -math.inf < first.low <= first.high < math.inf
+                and (first.low, first.high) == (reward.low, reward.high)
+            ):
                 raise ModelError(f"reward feature {reward.feature!r} has the ranges {first!r} and {reward!r}")
             reward = 0.0
         elif self.strict and not (_is_number(reward) and math.isfinite(reward)):
             raise ModelError(f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number")
-        note = -1
         if self.notes:
             said = self.model.note(x, y, action)
             note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
-        self._write_action(cells, reward, mean, note)
+        if mean >= 0 or note >= 0:
+            cells.said[len(cells.reward)] = (mean, note)
+        return float(reward)
 
     @staticmethod
-    def _write_action(cells: Cells, reward: float, mean: int, note: int) -> None:
+    def _write_action(cells: Cells, reward: float) -> None:
         cells.reward.append(reward)
-        cells.mean.append(mean)
-        cells.note.append(note)
         cells.branch_ptr.append(len(cells.p))
 
     def _write_branches(self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]) -> float:
@@ -437,7 +447,8 @@ class _Explorer:
                 cells.landing.append(self._land_on(part.target, key) if landing is None else landing)
                 cells.p.append(p)
                 cells.row.append(row)
-                cells.share.append(self._share(z, y_next, row, block, cells) if self.shares else math.nan)
+                if self.shares:
+                    cells.share.append(self._share(z, y_next, row, block, cells))
             elif self.strict and not p >= 0:
                 raise ModelError(f"a branch has the probability {p!r}")
         if self.strict and len(cells.p) - first > 1:

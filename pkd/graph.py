@@ -64,6 +64,7 @@ class Cells:
     reward: array[float] = attrs.Factory(lambda: array("d"))  # (actions,) the known part
     mean: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which UnknownReward, or -1
     note: array[int] = attrs.Factory(lambda: array("q"))  # (actions,) which note, or -1
+    said: dict[int, tuple[int, int]] = attrs.Factory(dict)  # action -> (mean, note), until `finish`
     branch_ptr: array[int] = attrs.Factory(lambda: array("q", [0]))  # (actions + 1,)
     p: array[float] = attrs.Factory(lambda: array("d"))  # (branches,)
     row: array[int] = attrs.Factory(lambda: array("q"))  # (branches,) feature >= 0, known law < 0
@@ -72,17 +73,27 @@ class Cells:
     ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(list)  # (front, back), hidden
     made: dict[Any, int] = attrs.Factory(dict)  # node, or (node, prefix) -> cell or LOOKED
 
+    def finish(self) -> None:
+        """Fills in means, notes and shares, which few models have."""
+        self.mean = array("q", [-1]) * len(self.reward)
+        self.note = array("q", [-1]) * len(self.reward)
+        for action, (mean, note) in self.said.items():
+            self.mean[action], self.note[action] = mean, note
+        if len(self.share) < len(self.p):
+            self.share = array("d", [math.nan]) * len(self.p)
+
     def cut(self, cells: int, actions: int, branches: int) -> None:
         """Forgets everything after so many cells, actions and branches."""
         del self.node[cells:], self.prefix[cells:], self.action_ptr[cells + 1 :]
-        del self.reward[actions:], self.mean[actions:], self.note[actions:]
-        del self.branch_ptr[actions + 1 :]
+        del self.reward[actions:], self.branch_ptr[actions + 1 :]
+        for action in [a for a in self.said if a >= actions]:
+            del self.said[action]
         del self.p[branches:], self.row[branches:], self.landing[branches:]
         del self.share[branches:], self.ends[branches:]
 
     def keep(self, first: int, branches: list[int]) -> None:
         """Of the branches from `first` on, keeps those given."""
-        for values in (self.p, self.row, self.landing, self.share):
+        for values in (self.p, self.row, self.landing, *([self.share] if self.share else [])):
             left = [values[k] for k in branches]
             del values[first:]
             values.extend(left)

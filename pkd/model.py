@@ -95,7 +95,9 @@ def sure(x: Hashable) -> Known:
     >>> sure(3)
     Known(law=((3, 1.0),))
     """
-    return Known({x: 1.0})
+    known = Known.__new__(Known)  # without the converter: explorers make millions of these
+    object.__setattr__(known, "law", ((x, 1.0),))
+    return known
 
 
 @attrs.frozen

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 __all__ = ["accumulate", "lengths_to_ptr", "spread", "take"]
@@ -42,8 +40,14 @@ def take(ptr: Array, order: Array) -> tuple[Array, Array]:
 
 
 def accumulate(values: Array, ptr: Array) -> Array:
-    """Cumulative sums within each segment."""
-    out = np.empty_like(values)
-    for lo, hi in pairwise(ptr.tolist()):
-        np.cumsum(values[lo:hi], out=out[lo:hi])
+    """Cumulative sums within each segment, added one by one as in a loop.
+
+    >>> accumulate(np.array([0.25, 0.75, 1.0, 0.5, 0.5]), np.array([0, 2, 3, 5])).tolist()
+    [0.25, 1.0, 1.0, 0.5, 1.0]
+    """
+    out = values.copy()
+    lengths = np.diff(ptr)
+    for length in np.unique(lengths[lengths > 1]).tolist():  # segments of one length at once
+        at = ptr[:-1][lengths == length][:, None] + np.arange(length)
+        out[at] = np.cumsum(values[at], axis=1)
     return out

@@ -213,7 +213,8 @@ def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, 
     of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
     of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
     count = max(len(flat.landing_ptr), 1)
-    pairs = np.unique(cells[of_action[of_branch]] * count + branches.landing[at])
+    pairs = np.sort(cells[of_action[of_branch]] * count + branches.landing[at])
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # faster than np.unique
     return pairs // count, pairs % count
 
 
