@@ -25,9 +25,13 @@ def instance() -> pkd_delay.DelayedMDP:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--episodes", type=int, default=1_000_000)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the table (default: out)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for the table (default: out)"
+    )
     args = parser.parse_args()
     delayed, rows = instance(), []
     for law in ("known", "unknown"):
@@ -35,13 +39,43 @@ def main() -> None:
             for rule in (pkd.MVP(), pkd.MVP.practical()):
                 pkd_delay.learn(delayed, 3, delay_law=law, replan=replan, optimism=rule)
                 began = time.perf_counter()
-                run = pkd_delay.learn(delayed, episodes, delay_law=law, replan=replan, optimism=rule)
+                run = pkd_delay.learn(
+                    delayed, episodes, delay_law=law, replan=replan, optimism=rule
+                )
                 seconds = time.perf_counter() - began
                 rows.append(
-                    (law, replan, rule.label, episodes, seconds, episodes / seconds, len(run.plans), run.regret[-1], run.violations)
+                    (
+                        law,
+                        replan,
+                        rule.label,
+                        episodes,
+                        seconds,
+                        episodes / seconds,
+                        len(run.plans),
+                        run.regret[-1],
+                        run.violations,
+                    )
                 )
-    headers = ["delay law", "replan", "rule", "episodes", "seconds", "episodes/s", "plans", "regret", "violations"]
-    print(table(headers, [(*row[:4], round(row[4], 2), round(row[5]), row[6], round(row[7], 1), row[8]) for row in rows]))
+    headers = [
+        "delay law",
+        "replan",
+        "rule",
+        "episodes",
+        "seconds",
+        "episodes/s",
+        "plans",
+        "regret",
+        "violations",
+    ]
+    print(
+        table(
+            headers,
+            [
+                (*row[:4], round(row[4], 2), round(row[5]), row[6], round(row[7], 1), row[8])
+                for row in rows
+            ],
+        )
+    )
     args.out.mkdir(parents=True, exist_ok=True)
     write_csv(args.out / "delay_learning.csv", headers, rows)
 

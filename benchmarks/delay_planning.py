@@ -55,7 +55,13 @@ def ours(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
     exact, plan = fastest(lambda: pkd.plan(compiled, law))
     counts = {z: {x: 10**6 * p for x, p in law(z).items()} for z in compiled.features}
     optimistic, upper = fastest(lambda: pkd.optimistic_plan(compiled, counts, episodes=1000))
-    return {"build": build, "solve": exact, "optimistic": optimistic, "value": plan.value, "upper": upper.value}
+    return {
+        "build": build,
+        "solve": exact,
+        "optimistic": optimistic,
+        "value": plan.value,
+        "upper": upper.value,
+    }
 
 
 def quantecon(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
@@ -64,13 +70,19 @@ def quantecon(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
 
     began = time.perf_counter()
     queues = A**delay
-    s, q, a = (part.ravel() for part in np.meshgrid(np.arange(S), np.arange(queues), np.arange(A), indexing="ij"))
+    s, q, a = (
+        part.ravel()
+        for part in np.meshgrid(np.arange(S), np.arange(queues), np.arange(A), indexing="ij")
+    )
     oldest, joined = q // (queues // A), (q % (queues // A)) * A + a
     support = [np.flatnonzero(row) for row in mdp.transitions.reshape(S * A, S)]
     near = np.array(support)[s * A + oldest]  # (rows, B)
     weights = mdp.transitions[s[:, None], oldest[:, None], near]
     rows = np.repeat(np.arange(len(s)), B)
-    law = scipy.sparse.csr_matrix((weights.ravel(), (rows, (near * queues + joined[:, None]).ravel())), shape=(len(s), S * queues))
+    law = scipy.sparse.csr_matrix(
+        (weights.ravel(), (rows, (near * queues + joined[:, None]).ravel())),
+        shape=(len(s), S * queues),
+    )
     ddp = DiscreteDP(mdp.rewards[s, oldest], law, 1.0 - 1e-16, s * queues + q, a)
     ddp.beta = 1.0
     settled = np.zeros((S, 1))
@@ -81,7 +93,12 @@ def quantecon(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
     backward_induction(ddp, 1, settled.ravel())  # compiles its kernels
     every, _ = fastest(lambda: backward_induction(ddp, H, settled.ravel()))
     least, (values, _) = fastest(lambda: backward_induction(ddp, H - delay, settled.ravel()))
-    return {"build": build, "every": every, "least": least, "value": float(values[0].reshape(S, queues)[0].max())}
+    return {
+        "build": build,
+        "every": every,
+        "least": least,
+        "value": float(values[0].reshape(S, queues)[0].max()),
+    }
 
 
 def peak(delay: int) -> float:
@@ -94,13 +111,23 @@ def _peak(delay: int) -> float:
     pkd_delay.plan(pkd_delay.DelayedMDP.constant(instance(), delay, branching=B))
     # Not ru_maxrss: a child starts with its parent's, and the parent has held QuantEcon's model.
     status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
+    return (
+        int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+        / 1024
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--delays", type=int, nargs="+", default=[4, 6, 8])
-    parser.add_argument("--peak", type=int, default=None, help="also measure the peak memory of a plan with this delay")
+    parser.add_argument(
+        "--peak",
+        type=int,
+        default=None,
+        help="also measure the peak memory of a plan with this delay",
+    )
     parser.add_argument("--out", type=Path, default=Path("out"))
     args = parser.parse_args()
     mdp = instance()
@@ -119,7 +146,9 @@ def main() -> None:
         )
         print(lines[-1], flush=True)
     if args.peak is not None:
-        lines.append(f"\nPeak memory of one plan with delay {args.peak}: {peak(args.peak):.0f} MB, the process and its packages included.")
+        lines.append(
+            f"\nPeak memory of one plan with delay {args.peak}: {peak(args.peak):.0f} MB, the process and its packages included."
+        )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "delay_planning.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

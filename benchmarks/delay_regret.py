@@ -26,16 +26,42 @@ from pkd_delay.rivals import CountsPerState, learn_ignoring_delay
 
 GOAL = 0.95
 DECADES = (1_000, 10_000, 100_000, 1_000_000)
-THEORY_HEADERS = ("delay law", "seed", *(f"regret at {k:,}" for k in DECADES), "power of K, last decade", "plans", "violations", "seconds")
-PRACTICAL_HEADERS = ("problem", "agent", "features", "episodes", "regret", "lowest", "highest", f"episodes to {GOAL:.0%}")
+THEORY_HEADERS = (
+    "delay law",
+    "seed",
+    *(f"regret at {k:,}" for k in DECADES),
+    "power of K, last decade",
+    "plans",
+    "violations",
+    "seconds",
+)
+PRACTICAL_HEADERS = (
+    "problem",
+    "agent",
+    "features",
+    "episodes",
+    "regret",
+    "lowest",
+    "highest",
+    f"episodes to {GOAL:.0%}",
+)
 Learner = Callable[[int], pkd.Run]  # seed -> run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the tables (default: out)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for the tables (default: out)"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="seeds of every agent (default: 3)")
-    parser.add_argument("--episodes", type=int, default=2_000, help="episodes with practical constants (default: 2000)")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=2_000,
+        help="episodes with practical constants (default: 2000)",
+    )
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
 
@@ -43,34 +69,65 @@ def main() -> None:
     write_csv(args.out / "delay_regret_theory.csv", THEORY_HEADERS, theory)
     print(table(THEORY_HEADERS, theory), end="\n\n", flush=True)
 
-    practical = [*random_rows(args.episodes, args.seeds), *autoscaler_rows(args.episodes, args.seeds)]
+    practical = [
+        *random_rows(args.episodes, args.seeds),
+        *autoscaler_rows(args.episodes, args.seeds),
+    ]
     write_csv(args.out / "delay_regret_practical.csv", PRACTICAL_HEADERS, practical)
     print(table(PRACTICAL_HEADERS, practical))
 
 
 def theory_rows(seeds: int) -> Iterator[tuple[Any, ...]]:
     """A million episodes with the constants of the theorem, for both delay laws."""
-    delayed = DelayedMDP(random_mdp(states=3, actions=2, horizon=5, successors=3, seed=1), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
+    delayed = DelayedMDP(
+        random_mdp(states=3, actions=2, horizon=5, successors=3, seed=1),
+        {-1: 0.2, 0: 0.4, 1: 0.4},
+        2,
+    )
     for delay_law in ("known", "unknown"):
         for seed in range(seeds):
             run = learn(delayed, DECADES[-1], delay_law=delay_law, seed=seed)
             regret = [float(run.regret[k - 1]) for k in DECADES]
             power = float(np.log10(regret[-1] / regret[-2]))
             cells = (f"{value:.0f}" for value in regret)
-            yield delay_law, seed, *cells, f"{power:.2f}", len(run.plans), run.violations, f"{run.seconds:.2f}"
+            yield (
+                delay_law,
+                seed,
+                *cells,
+                f"{power:.2f}",
+                len(run.plans),
+                run.violations,
+                f"{run.seconds:.2f}",
+            )
 
 
 def random_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
     """MVP-Delayed and its rivals, all with practical constants."""
-    delayed = DelayedMDP(random_mdp(states=5, actions=2, horizon=10, successors=5, seed=0), {-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 3)
+    delayed = DelayedMDP(
+        random_mdp(states=5, actions=2, horizon=10, successors=5, seed=0),
+        {-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1},
+        3,
+    )
     law, rule = delayed.law(), pkd.MVP.practical()
-    known, unknown, own = pkd.compile(delayed.known()), pkd.compile(delayed.unknown()), CountsPerState(delayed.known())
+    known, unknown, own = (
+        pkd.compile(delayed.known()),
+        pkd.compile(delayed.unknown()),
+        CountsPerState(delayed.known()),
+    )
     alone, alone_law = pkd.compile(own), own.law(law)
     agents: dict[str, Learner] = {
-        "MVP-Delayed, known law": lambda seed: pkd.learn(known, law, episodes, optimism=rule, seed=seed),
-        "MVP-Delayed, unknown law": lambda seed: pkd.learn(unknown, law, episodes, optimism=rule, seed=seed),
-        "counts per augmented state": lambda seed: pkd.learn(alone, alone_law, episodes, optimism=rule, seed=seed),
-        "ignores the delay": lambda seed: learn_ignoring_delay(delayed, episodes, optimism=rule, seed=seed, compiled=known),
+        "MVP-Delayed, known law": lambda seed: pkd.learn(
+            known, law, episodes, optimism=rule, seed=seed
+        ),
+        "MVP-Delayed, unknown law": lambda seed: pkd.learn(
+            unknown, law, episodes, optimism=rule, seed=seed
+        ),
+        "counts per augmented state": lambda seed: pkd.learn(
+            alone, alone_law, episodes, optimism=rule, seed=seed
+        ),
+        "ignores the delay": lambda seed: learn_ignoring_delay(
+            delayed, episodes, optimism=rule, seed=seed, compiled=known
+        ),
     }
     for agent, one in agents.items():
         yield practical_row("random, S=5", agent, [one(seed) for seed in range(seeds)])
@@ -79,10 +136,18 @@ def random_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
 def autoscaler_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
     """The same delayed world twice: with its book-keeping known, and as a table in which every (s, a) is learned."""
     composed = autoscaler()
-    flat = DelayedMDP(pkd.flatten(composed.base, composed.base_law), {-1: 0.2, 0: 0.4, 1: 0.4}, composed.max_delay)
-    for agent, delayed in (("MVP-Delayed, composed", composed), ("MVP-Delayed, flattened table", flat)):
+    flat = DelayedMDP(
+        pkd.flatten(composed.base, composed.base_law), {-1: 0.2, 0: 0.4, 1: 0.4}, composed.max_delay
+    )
+    for agent, delayed in (
+        ("MVP-Delayed, composed", composed),
+        ("MVP-Delayed, flattened table", flat),
+    ):
         compiled, law = pkd.compile(delayed.known()), delayed.law()
-        runs = [pkd.learn(compiled, law, episodes, optimism=pkd.MVP.practical(), seed=seed) for seed in range(seeds)]
+        runs = [
+            pkd.learn(compiled, law, episodes, optimism=pkd.MVP.practical(), seed=seed)
+            for seed in range(seeds)
+        ]
         yield practical_row("autoscaler", agent, runs)
 
 
@@ -90,9 +155,18 @@ def practical_row(problem: str, agent: str, runs: list[pkd.Run]) -> tuple[Any, .
     """Mean regret and its range, and the median number of episodes to the goal."""
     regrets = [float(run.regret[-1]) for run in runs]
     episodes = len(runs[0].returns)
-    reached = sorted(run.episodes_to(GOAL, baseline=0.0) or episodes + 1 for run in runs)[len(runs) // 2]
+    reached = sorted(run.episodes_to(GOAL, baseline=0.0) or episodes + 1 for run in runs)[
+        len(runs) // 2
+    ]
     cells = (f"{value:.1f}" for value in (sum(regrets) / len(runs), min(regrets), max(regrets)))
-    return problem, agent, len(runs[0].counts), episodes, *cells, reached if reached <= episodes else f"> {episodes}"
+    return (
+        problem,
+        agent,
+        len(runs[0].counts),
+        episodes,
+        *cells,
+        reached if reached <= episodes else f"> {episodes}",
+    )
 
 
 if __name__ == "__main__":

@@ -53,15 +53,24 @@ class Domain:
 
 
 DOMAINS = {
-    "inventory": Domain(lambda: inventory(demand=(1, 3, 2), horizon=9, capacity=6, max_order=4, max_demand=6, stock=2), True),
-    "battery": Domain(lambda: battery(hours=12, horizon=12, capacity=2, prices=(10.0, 40.0, 100.0)), True),
+    "inventory": Domain(
+        lambda: inventory(
+            demand=(1, 3, 2), horizon=9, capacity=6, max_order=4, max_demand=6, stock=2
+        ),
+        True,
+    ),
+    "battery": Domain(
+        lambda: battery(hours=12, horizon=12, capacity=2, prices=(10.0, 40.0, 100.0)), True
+    ),
     "admission": Domain(lambda: admission(servers=4, free=0.1, horizon=20), True),
     "option": Domain(lambda: american_put(horizon=10), False),
     "gambler": Domain(lambda: gambler(goal=12, capital=5, horizon=12), True),
     "blackjack": Domain(blackjack, True),
     "kuhn": Domain(kuhn, False),
     "late_actions": Domain(lambda: late_actions(levels=5, delay=2, horizon=10), False),
-    "missing_observations": Domain(lambda: missing_observations(levels=5, longest=2, horizon=10), False),
+    "missing_observations": Domain(
+        lambda: missing_observations(levels=5, longest=2, horizon=10), False
+    ),
     "wind": Domain(wind, False),
     "pricing": Domain(pricing, False),
     "maintenance": Domain(lambda: maintenance(horizon=20), False),
@@ -120,7 +129,10 @@ class Unshared(pkd.PartiallyKnownMDP):
         return self.base.outcomes(z[-1])
 
     def _told_apart(self, step: Any, x: Any, y: Any, a: Any) -> Any:
-        return [(p, y_next, z if isinstance(z, pkd.Known) else (x, y, a, y_next, z)) for p, y_next, z in step(x, y, a)]
+        return [
+            (p, y_next, z if isinstance(z, pkd.Known) else (x, y, a, y_next, z))
+            for p, y_next, z in step(x, y, a)
+        ]
 
 
 def study(domain: Domain, seeds: int, episodes: int) -> Study:
@@ -128,10 +140,16 @@ def study(domain: Domain, seeds: int, episodes: int) -> Study:
     began = time.perf_counter()
     problem = domain.make()
     law, table = problem.law(), pkd.flatten(problem.model(), problem.law())
-    model, unshared, flat = pkd.compile(problem.model()), pkd.compile(Unshared(problem.model())), pkd.compile(table.model(support=True))
+    model, unshared, flat = (
+        pkd.compile(problem.model()),
+        pkd.compile(Unshared(problem.model())),
+        pkd.compile(table.model(support=True)),
+    )
 
     def told_apart(z: Any) -> Any:
-        return law[z[-1] if len(z) == 5 else z]  # the features of unknown rewards are shared all the same
+        return law[
+            z[-1] if len(z) == 5 else z
+        ]  # the features of unknown rewards are shared all the same
 
     practical = pkd.MVP.practical()
     curves = {
@@ -143,8 +161,14 @@ def study(domain: Domain, seeds: int, episodes: int) -> Study:
     }
     values, features, optimal = {}, {}, 0.0
     for curve, (world, nature, rule) in curves.items():
-        runs = [pkd.learn(world, nature, episodes, optimism=rule, seed=seed) for seed in range(seeds)]
-        values[curve], optimal, features[curve] = np.array([run.policy_values for run in runs]), runs[0].optimal_value, len(runs[0].counts)
+        runs = [
+            pkd.learn(world, nature, episodes, optimism=rule, seed=seed) for seed in range(seeds)
+        ]
+        values[curve], optimal, features[curve] = (
+            np.array([run.policy_values for run in runs]),
+            runs[0].optimal_value,
+            len(runs[0].counts),
+        )
     sizes = [features[curve] for curve in ("MVP", "unshared", "flat")]
     return Study(values, optimal, uniform_value(table), *sizes, time.perf_counter() - began)
 
@@ -196,24 +220,51 @@ def table_row(name: str, domain: Domain, found: Study) -> list[str]:
 
     def times(curve: str) -> str:
         ours, theirs = reached["MVP"], reached[curve]
-        return "-" if ours is None else f"{theirs / ours:.3g}" if theirs else f"> {episodes / ours:.3g}"
+        return (
+            "-"
+            if ours is None
+            else f"{theirs / ours:.3g}"
+            if theirs
+            else f"> {episodes / ours:.3g}"
+        )
 
     regrets = [f"{found.regret(curve)[:, -1].mean():.4g}" for curve in CURVES]
     shown = [str(reached[curve] or f"> {episodes}") for curve in CURVES]
     sizes = [str(found.features), str(found.unshared), str(found.flat)]
-    return [name, "no" if domain.exogenous else "yes", *sizes, *shown, times("unshared"), times("flat"), *regrets]
+    return [
+        name,
+        "no" if domain.exogenous else "yes",
+        *sizes,
+        *shown,
+        times("unshared"),
+        times("flat"),
+        *regrets,
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("out/examples"))
     parser.add_argument("--domains", nargs="*", choices=DOMAINS, default=list(DOMAINS))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    head = ["domain", "actions choose what is seen", "features", "unshared", "flat", *(f"episodes to 90%: {curve}" for curve in CURVES)]
-    head += ["times fewer than unshared", "times fewer than flat", *(f"regret: {curve}" for curve in CURVES)]
+    head = [
+        "domain",
+        "actions choose what is seen",
+        "features",
+        "unshared",
+        "flat",
+        *(f"episodes to 90%: {curve}" for curve in CURVES),
+    ]
+    head += [
+        "times fewer than unshared",
+        "times fewer than flat",
+        *(f"regret: {curve}" for curve in CURVES),
+    ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name in args.domains:
         found = study(DOMAINS[name], args.seeds, args.episodes)

@@ -39,10 +39,21 @@ class Speed(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the table (default: out)")
-    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "pkd-benchmarks", help="folder for rlberry's environment")
-    parser.add_argument("--episodes", type=int, default=10_000, help="episodes of each side (default: 10000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for the table (default: out)"
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path.home() / ".cache" / "pkd-benchmarks",
+        help="folder for rlberry's environment",
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=10_000, help="episodes of each side (default: 10000)"
+    )
     parser.add_argument("--without-peer", action="store_true", help="measure pkd alone")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -54,16 +65,26 @@ def main() -> None:
     best: dict[str, Speed] = {}
     for _ in range(ROUNDS):
         # The sides take turns, so that a busy spell of the machine meets both.
-        for speed in [*ours(problem, args.episodes), *(rlberry(python, file, args.episodes) if python else [])]:
-            best[speed.what] = max(speed, best.get(speed.what, speed), key=lambda one: one.per_second)
+        for speed in [
+            *ours(problem, args.episodes),
+            *(rlberry(python, file, args.episodes) if python else []),
+        ]:
+            best[speed.what] = max(
+                speed, best.get(speed.what, speed), key=lambda one: one.per_second
+            )
 
     slowest = min(one.per_second for one in best.values() if one.what.endswith("replan every"))
     for what, sampler in (("as it comes", "FiniteMDP"), ("with our faster sampler", "QuickMDP")):
         peers = [one.per_second for one in best.values() if sampler in one.what]
         if peers:
-            print(f"pkd (the slower of its two rules) / rlberry {what} (its fastest setting): {slowest / max(peers):.1f}")
+            print(
+                f"pkd (the slower of its two rules) / rlberry {what} (its fastest setting): {slowest / max(peers):.1f}"
+            )
     headers = ["what", "episodes per second", "episodes", "seconds"]
-    rows = [(one.what, one.per_second, one.episodes, one.episodes / one.per_second) for one in best.values()]
+    rows = [
+        (one.what, one.per_second, one.episodes, one.episodes / one.per_second)
+        for one in best.values()
+    ]
     print(table(headers, rows))
     write_csv(args.out / "learning.csv", headers, rows)
 
@@ -71,7 +92,9 @@ def main() -> None:
 def instance(n_states: int = 10, n_actions: int = 2, horizon: int = 20) -> pkd.TabularMDP:
     """A random table."""
     rng = np.random.default_rng(0)
-    transitions = rng.multinomial(64, rng.dirichlet(np.ones(n_states), size=(n_states, n_actions))) / 64
+    transitions = (
+        rng.multinomial(64, rng.dirichlet(np.ones(n_states), size=(n_states, n_actions))) / 64
+    )
     return pkd.TabularMDP(transitions, rng.random((n_states, n_actions)), horizon)
 
 
@@ -80,15 +103,24 @@ def ours(problem: pkd.TabularMDP, episodes: int) -> Iterator[Speed]:
     compiled = pkd.compile(problem.model())
     for count, replan in ((episodes, "every"), (MILLION, "doubling")):
         for rule in (pkd.MVP(), pkd.MVP.practical()):
-            pkd.learn(compiled, problem.law(), 10, optimism=rule, replan=replan)  # compiles, or reads the cache
+            pkd.learn(
+                compiled, problem.law(), 10, optimism=rule, replan=replan
+            )  # compiles, or reads the cache
             began = time.perf_counter()
             pkd.learn(compiled, problem.law(), count, optimism=rule, replan=replan)
-            yield Speed(f"pkd, {rule.label}, replan {replan}", count / (time.perf_counter() - began), count)
+            yield Speed(
+                f"pkd, {rule.label}, replan {replan}", count / (time.perf_counter() - began), count
+            )
 
 
 def rlberry(python: Path, file: Path, episodes: int) -> Iterator[Speed]:
     """The peer's settings, each timed by itself."""
-    command = [str(python), str(Path(__file__).with_name("rlberry_peer.py")), str(file), str(episodes)]
+    command = [
+        str(python),
+        str(Path(__file__).with_name("rlberry_peer.py")),
+        str(file),
+        str(episodes),
+    ]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     for name, speed in json.loads(printed.splitlines()[-1]).items():
         yield Speed(f"rlberry 0.6 UCBVI, {name}", speed, episodes)

@@ -30,7 +30,10 @@ class QuickMDP(FiniteMDP):
         super().__init__(R, P, initial_state_distribution)
 
     def step(self, action):
-        before, self.state = self.state, bisect(self._cumulative[self.state][action], self.rng.random())
+        before, self.state = (
+            self.state,
+            bisect(self._cumulative[self.state][action], self.rng.random()),
+        )
         return self.state, self._pay[before][action], False, False, {}
 
 
@@ -56,7 +59,9 @@ def main():
     """rlberry_peer.py INSTANCE.npz EPISODES"""
     problem, episodes = np.load(sys.argv[1], allow_pickle=False), int(sys.argv[2])
     speeds = {}
-    for environment, real_time_dp, log in itertools.product((FiniteMDP, QuickMDP), (False, True), (True, False)):
+    for environment, real_time_dp, log in itertools.product(
+        (FiniteMDP, QuickMDP), (False, True), (True, False)
+    ):
         name = f"{environment.__name__}, {'real-time DP' if real_time_dp else 'full backward induction'}, log {'on' if log else 'off'}"
         speeds[name] = episodes_per_second(problem, episodes, environment, real_time_dp, log)
     print(json.dumps(speeds))

@@ -19,7 +19,9 @@ def mathjax_file() -> Path:
     """The one file of MathJax that the pages load: TeX in, SVG out, glyphs included."""
     found = find_spec("sphinx-mathjax-offline")
     if found is None or found.origin is None:
-        raise RuntimeError("sphinx-mathjax-offline is not installed, and formulas need it; run `make docs`, or pip install '.[docs]'")
+        raise RuntimeError(
+            "sphinx-mathjax-offline is not installed, and formulas need it; run `make docs`, or pip install '.[docs]'"
+        )
     return Path(found.origin).parent / "static" / "mathjax" / "tex-svg.js"
 
 
@@ -28,7 +30,13 @@ author = "The pkd developers"
 project_copyright = "2026, The pkd developers"
 release = pkd.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "live_pages"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "live_pages",
+]
 exclude_patterns = ["_build", "jupyter_execute"]
 suppress_warnings = ["config.cache"]  # functions in this file cannot be cached, and need not be
 html_theme = "furo"
@@ -51,7 +59,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
 
-def plain_docstring(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+def plain_docstring(
+    app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]
+) -> None:
     """Docstrings are plain text: an indented block is an equation, and |Z| or P(s'|s, a) are no markup."""
     written: list[str] = []
     inside = False
@@ -61,7 +71,11 @@ def plain_docstring(app: Any, what: str, name: str, item: Any, options: Any, lin
             written += [".. code-block:: text", ""]
         inside = indented or (inside and not line.strip())
         example = line.startswith((">>>", "..."))
-        written.append(line if indented or example else line.replace("|", r"\|").replace("*", r"\*").replace("`", "``"))
+        written.append(
+            line
+            if indented or example
+            else line.replace("|", r"\|").replace("*", r"\*").replace("`", "``")
+        )
     lines[:] = written
 
 

@@ -115,7 +115,9 @@ def has_queue(model: PartiallyKnownMDP) -> bool:
 
 def overrides(model: PartiallyKnownMDP, method: str) -> bool:
     """Whether the class of the model, or the object itself, has its own `method`."""
-    return getattr(getattr(model, method), "__func__", None) is not getattr(PartiallyKnownMDP, method)
+    return getattr(getattr(model, method), "__func__", None) is not getattr(
+        PartiallyKnownMDP, method
+    )
 
 
 class _Part(NamedTuple):
@@ -130,7 +132,12 @@ class _Part(NamedTuple):
 
 class _Explorer:
     def __init__(
-        self, model: PartiallyKnownMDP, hidden: bool, max_states: int | None, strict: bool, progress: Any
+        self,
+        model: PartiallyKnownMDP,
+        hidden: bool,
+        max_states: int | None,
+        strict: bool,
+        progress: Any,
     ) -> None:
         horizon = model.horizon
         if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
@@ -273,7 +280,10 @@ class _Explorer:
             cell = cells.made.get(node)
             if cell is None:
                 cell = cells.made[node] = self._ask(node, (), self.parts[part])
-            lo, hi = cells.branch_ptr[cells.action_ptr[cell]], cells.branch_ptr[cells.action_ptr[cell + 1]]
+            lo, hi = (
+                cells.branch_ptr[cells.action_ptr[cell]],
+                cells.branch_ptr[cells.action_ptr[cell + 1]],
+            )
             if hi - lo == 1:
                 found.add(cells.landing[lo])
             else:
@@ -382,7 +392,9 @@ class _Explorer:
             for action in (None,) if choices is None else choices:
                 total = self._write_branches(part, step(x, y, action), prefix)
                 if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
-                    raise ModelError(f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1")
+                    raise ModelError(
+                        f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1"
+                    )
                 reward = reward_of(x, y, action)
                 if type(reward) is not float or reward - reward != 0.0 or self.notes:
                     reward = self._read_reward(cells, reward, x, y, action)
@@ -405,10 +417,14 @@ class _Explorer:
                 and -math.inf < first.low <= first.high < math.inf
                 and (first.low, first.high) == (reward.low, reward.high)
             ):
-                raise ModelError(f"reward feature {reward.feature!r} has the ranges {first!r} and {reward!r}")
+                raise ModelError(
+                    f"reward feature {reward.feature!r} has the ranges {first!r} and {reward!r}"
+                )
             reward = 0.0
         elif self.strict and not (_is_number(reward) and math.isfinite(reward)):
-            raise ModelError(f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number")
+            raise ModelError(
+                f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number"
+            )
         if self.notes:
             said = self.model.note(x, y, action)
             note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
@@ -421,7 +437,9 @@ class _Explorer:
         cells.reward.append(reward)
         cells.branch_ptr.append(len(cells.p))
 
-    def _write_branches(self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]) -> float:
+    def _write_branches(
+        self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]
+    ) -> float:
         """Writes the branches of one action; returns their probability."""
         cells, graph, block_index, settles = part.cells, self.graph, self.block_index, part.settles
         total, first = 0.0, len(cells.p)
@@ -444,7 +462,9 @@ class _Explorer:
                 outcomes = graph.feature_set[row] if row >= 0 else graph.known_set[-1 - row]
                 key = (settles, outcomes, block)
                 landing = self.landing_index.get(key)
-                cells.landing.append(self._land_on(part.target, key) if landing is None else landing)
+                cells.landing.append(
+                    self._land_on(part.target, key) if landing is None else landing
+                )
                 cells.p.append(p)
                 cells.row.append(row)
                 if self.shares:
@@ -460,7 +480,10 @@ class _Explorer:
         p, seen = cells.p, dict[Any, int]()
         total = math.fsum(p[first:])
         for k in range(first, len(p)):
-            key = (self.graph.landing_block[cells.landing[k]], cells.ends[k] if self.hidden else None)
+            key = (
+                self.graph.landing_block[cells.landing[k]],
+                cells.ends[k] if self.hidden else None,
+            )
             before = seen.setdefault(key, k)
             if before != k:
                 if not self._same_law(cells.row[before], cells.row[k]):
@@ -482,7 +505,9 @@ class _Explorer:
         if key not in self.share_index:
             share = self.model.share(z, y)
             if self.strict and share is not None and not (_is_number(share) and 0 < share <= 1):
-                raise ModelError(f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]")
+                raise ModelError(
+                    f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]"
+                )
             self.share_index[key] = math.nan if share is None else float(share)
         return self.share_index[key]
 
@@ -512,7 +537,9 @@ class _Explorer:
         side.kind.append(kind)
         side.choices.append(choices)
         self.n_nodes += 1
-        if node >= self.max_states:  # a state may be in the layers and in the settlement: not counted twice
+        if (
+            node >= self.max_states
+        ):  # a state may be in the layers and in the settlement: not counted twice
             raise TooManyStatesError(self.max_states, self.layer, (x, self.graph.blocks[block].y))
         if self.progress is not None and self.n_nodes % REPORT_NODES == 0:
             self.progress(self.n_nodes)
@@ -552,7 +579,9 @@ class _Explorer:
             found = self.known_index.get(z.law)
             if found is None:
                 total = math.fsum(p for _, p in z.law)
-                if self.strict and (abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)):
+                if self.strict and (
+                    abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)
+                ):
                     raise ModelError(f"{z!r} does not sum to 1")
                 found = self.known_index[z.law] = len(graph.known)
                 graph.known.append(z)
@@ -565,7 +594,9 @@ class _Explorer:
             if self.strict and (
                 not states or len(set(states)) < len(states) or isinstance(answer, Mapping)
             ):
-                raise ModelError(f"outcomes({z!r}) is {states!r}: expected distinct values, at least one")
+                raise ModelError(
+                    f"outcomes({z!r}) is {states!r}: expected distinct values, at least one"
+                )
             row = self.feature_index[z] = len(graph.features)
             graph.features.append(z)
             graph.feature_set.append(self._set(states))

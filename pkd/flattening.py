@@ -75,7 +75,9 @@ class _Flattener:
         targets: dict[int, float] = {}
         for k in range(int(flat.branch_ptr[action]), int(flat.branch_ptr[action + 1])):
             row, landing, p = int(flat.row[k]), int(flat.landing[k]), float(flat.p[k])
-            nodes = flat.landing_node[flat.landing_ptr[landing] : flat.landing_ptr[landing + 1]].tolist()
+            nodes = flat.landing_node[
+                flat.landing_ptr[landing] : flat.landing_ptr[landing + 1]
+            ].tolist()
             law = self.p[flat.row_ptr[row] : flat.row_ptr[row + 1]].tolist()
             for node, q in zip(nodes, law, strict=True):
                 if q > 0:
@@ -93,7 +95,9 @@ class _Flattener:
         if cell < 0:
             return Effect(float(self.flat.final[int(settled)][node]), {})
         if (settled, node) not in self.passed:
-            self.passed[settled, node] = self._effect(int(self.flat.action_ptr[cell]), settled=settled)
+            self.passed[settled, node] = self._effect(
+                int(self.flat.action_ptr[cell]), settled=settled
+            )
         return self.passed[settled, node]
 
     def table(self) -> TabularMDP:
@@ -102,14 +106,17 @@ class _Flattener:
         if not start:
             return self._end_at_once()
         timeless = not early and all(
-            node not in self.steps or all(a.reward == b.reward for a, b in zip(self.steps[node], last, strict=True))
+            node not in self.steps
+            or all(a.reward == b.reward for a, b in zip(self.steps[node], last, strict=True))
             for node, last in self.lasts.items()
         )
         horizon, side = self.graph.horizon, self.graph.layers
         deciders = [node for node, kind in enumerate(side.kind) if kind == DECIDE]
         keys = [(0, node) for node in deciders]
         if not timeless:
-            keys = [(t, node) for t in range(horizon) for node in deciders if self.graph.holds(t, node)]
+            keys = [
+                (t, node) for t in range(horizon) for node in deciders if self.graph.holds(t, node)
+            ]
         place = {key: i for i, key in enumerate(keys)}
         end, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
         if (end + 1) ** 2 * width > MOST_ENTRIES:

@@ -23,7 +23,9 @@ from pkd.queue import Queue, replace_part
 __all__ = ["Block", "Cells", "Graph", "Layers", "Mask", "Side"]
 
 DECIDE, CHANCE_STATE, STOP = 0, 1, 2  # what a node is
-STEP, LAST, CHANCES, SETTLED = range(4)  # parts: decisions, last decisions, CHANCE states, settlement
+STEP, LAST, CHANCES, SETTLED = range(
+    4
+)  # parts: decisions, last decisions, CHANCE states, settlement
 
 Mask = tuple[int, ...]  # for each hidden entry the letters that it can be, as bits
 
@@ -70,7 +72,9 @@ class Cells:
     row: array[int] = attrs.Factory(lambda: array("q"))  # (branches,) feature >= 0, known law < 0
     landing: array[int] = attrs.Factory(lambda: array("q"))  # (branches,)
     share: array[float] = attrs.Factory(lambda: array("d"))  # (branches,) nan: uniform, or known
-    ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(list)  # (front, back), hidden
+    ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(
+        list
+    )  # (front, back), hidden
     made: dict[Any, int] = attrs.Factory(dict)  # node, or (node, prefix) -> cell or LOOKED
 
     def finish(self) -> None:
@@ -101,7 +105,9 @@ class Cells:
 
     def branches(self, cell: int) -> range:
         """All branches of a cell."""
-        return range(self.branch_ptr[self.action_ptr[cell]], self.branch_ptr[self.action_ptr[cell + 1]])
+        return range(
+            self.branch_ptr[self.action_ptr[cell]], self.branch_ptr[self.action_ptr[cell + 1]]
+        )
 
 
 @attrs.define(eq=False)
@@ -235,7 +241,8 @@ def _is_inside(one: Mask, other: Mask) -> bool:
 def grow_only(before: dict[int, Mask], after: dict[int, Mask]) -> bool:
     """Whether each node of a layer is in the next one, with all that its queue can hold."""
     return len(before) <= len(after) and all(
-        node in after and (mask == after[node] or _is_inside(mask, after[node])) for node, mask in before.items()
+        node in after and (mask == after[node] or _is_inside(mask, after[node]))
+        for node, mask in before.items()
     )
 
 

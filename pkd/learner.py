@@ -45,7 +45,11 @@ class OptimisticLearner:
         counts: Counts | None = None,
     ) -> None:
         check_schedule(episodes, delta, replan)
-        known = not isinstance(model, str) and not isinstance(model, Problem) and not isinstance(model, tuple)
+        known = (
+            not isinstance(model, str)
+            and not isinstance(model, Problem)
+            and not isinstance(model, tuple)
+        )
         self.compiled = compile(model if known else as_problem(model).model())  # type: ignore[arg-type]
         self.optimism = optimism
         self.schedule = replan
@@ -96,7 +100,9 @@ class OptimisticLearner:
             if number == 1 and not self._starts(move):
                 findings.append(f"move 1 starts in {where}, which start() does not allow")
             if number > 1 and before != (move.x, move.y):
-                findings.append(f"move {number} starts in {where}, but move {number - 1} ended in {_state(*before)}")
+                findings.append(
+                    f"move {number} starts in {where}, but move {number - 1} ended in {_state(*before)}"
+                )
             if fault := self._find_fault(move, taken):
                 findings.append(f"move {number}: {fault}")
             taken += move.action is not None
@@ -113,7 +119,10 @@ class OptimisticLearner:
         model = self.compiled.model
         if state is None:
             start = model.start()
-            return any(model.actions(x, y) is END for x, y in (start if isinstance(start, Mapping) else [start]))
+            return any(
+                model.actions(x, y) is END
+                for x, y in (start if isinstance(start, Mapping) else [start])
+            )
         actions = model.actions(*state)
         return actions is END or (actions is not CHANCE and taken == self.compiled.horizon)
 
@@ -141,7 +150,9 @@ class OptimisticLearner:
             after = f"{where}, the action {move.action!r} and y' = {move.y_next!r}"
             return f"x' = {move.x_next!r} cannot follow {after}; expected one of {states!r}"
         reward = model.reward(move.x, move.y, move.action)
-        if isinstance(reward, UnknownReward) and (move.reward is None or not reward.low <= move.reward <= reward.high):
+        if isinstance(reward, UnknownReward) and (
+            move.reward is None or not reward.low <= move.reward <= reward.high
+        ):
             limits = f"[{reward.low:g}, {reward.high:g}]"
             return f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be learned"
         return None

@@ -88,7 +88,13 @@ class Learning:
     """The state of the algorithm between two episodes."""
 
     def __init__(
-        self, compiled: Compiled, optimism: Optimism, episodes: int, delta: float, seed: int, counts: Counts | None
+        self,
+        compiled: Compiled,
+        optimism: Optimism,
+        episodes: int,
+        delta: float,
+        seed: int,
+        counts: Counts | None,
     ) -> None:
         self.compiled, self.bonus = compiled, optimism.bonus()
         self.belief = compiled.optimistic(self.bonus, episodes, delta)
@@ -131,10 +137,14 @@ class Trial:
         self.optimal_value = optimal_value
         if optimal_value is None:
             self.optimal_value = make_plan(compiled, self.truth.belief).value
-        self.learning = Learning(compiled, optimism, episodes, config["delta"], config["seed"], counts)
+        self.learning = Learning(
+            compiled, optimism, episodes, config["delta"], config["seed"], counts
+        )
         self.every = config["replan"] == "every"
         self.identity = self._identify(law, counts)
-        self.simulator: Simulator | None = None  # where the model says itself what an episode teaches
+        self.simulator: Simulator | None = (
+            None  # where the model says itself what an episode teaches
+        )
         self.play = self._player(law)
         self.value = np.nan  # the exact value of the policy in force
         self.uppers, self.values, self.returns = np.zeros((3, episodes))
@@ -185,7 +195,9 @@ class Trial:
             self.seconds += now - began
             size = max(1, min(4 * size, int(size * CHUNK_SECONDS / max(now - began, 1e-6))))
             advance(chunk.stop - chunk.start)
-            if checkpoint is not None and (now - saved > CHECKPOINT_SECONDS or self.done == episodes):
+            if checkpoint is not None and (
+                now - saved > CHECKPOINT_SECONDS or self.done == episodes
+            ):
                 self.save(checkpoint)
                 saved = now
 
@@ -201,9 +213,13 @@ class Trial:
             if self.every or learning.due:
                 self.planned[k] = True
                 if learning.replan() or np.isnan(self.value):
-                    self.value, _ = self.compiled.sweep(self.truth.belief, learning.policy, follow=True)
+                    self.value, _ = self.compiled.sweep(
+                        self.truth.belief, learning.policy, follow=True
+                    )
             stop = k + 1 if self.every else chunk.stop
-            count, due = self.play(learning.policy, learning.tally, learning.rng, self.returns[k:stop])
+            count, due = self.play(
+                learning.policy, learning.tally, learning.rng, self.returns[k:stop]
+            )
             self.uppers[k : k + count], self.values[k : k + count] = learning.upper, self.value
             learning.due |= due
             k += count
@@ -211,8 +227,12 @@ class Trial:
     def _compile_kernels(self, fused: Any) -> None:
         """Calls everything once with nothing to do: compiling is not part of the time of a run."""
         learning, compiled = self.learning, self.compiled
-        scratch = Belief(*(part.copy() if isinstance(part, np.ndarray) else part for part in learning.belief))
-        compiled.estimate(scratch, learning.tally, learning.bonus, learning.reward_bonus, learning.rng.copy())
+        scratch = Belief(
+            *(part.copy() if isinstance(part, np.ndarray) else part for part in learning.belief)
+        )
+        compiled.estimate(
+            scratch, learning.tally, learning.bonus, learning.reward_bonus, learning.rng.copy()
+        )
         if fused is not None:
             fused(slice(0, 0))
         else:
@@ -252,8 +272,14 @@ class Trial:
         sizes = {name: array.shape for name, array in mine.items()}
         per_episode = ("uppers", "values", "returns", "planned")
         done = int(progress[0]) if progress.shape == (4,) else -1
-        expected = {name: (done,) if name in per_episode else sizes[name] for name in sizes if name != "progress"}
-        if {name: array.shape for name, array in arrays.items()} != expected or not 0 <= done <= self.config["episodes"]:
+        expected = {
+            name: (done,) if name in per_episode else sizes[name]
+            for name in sizes
+            if name != "progress"
+        }
+        if {
+            name: array.shape for name, array in arrays.items()
+        } != expected or not 0 <= done <= self.config["episodes"]:
             raise ModelError(f"{path} is damaged: its arrays do not fit the run")
         self.compiled.check_policy(arrays["policy"])
         if self.simulator is not None:
@@ -267,7 +293,12 @@ class Trial:
     def _identify(self, law: Law, counts: Counts | None) -> dict[str, Any]:
         """A fingerprint of everything that the result depends on."""
         digest = hashlib.sha256(self.compiled.fingerprint.encode())
-        for part in (*self.truth.belief[:3], *self.truth.world, *self.learning.tally, self.learning.belief.ell):
+        for part in (
+            *self.truth.belief[:3],
+            *self.truth.world,
+            *self.learning.tally,
+            self.learning.belief.ell,
+        ):
             digest.update(np.ascontiguousarray(part).tobytes())
         name, optimum = type(self.compiled.model).__name__, float(self.optimal_value).hex()
         return {"model": name, "run": digest.hexdigest(), "optimum": optimum, **self.config}
@@ -298,7 +329,9 @@ class _Bar:
         if wanted:
             from tqdm import tqdm
 
-            self.bar = tqdm(total=total, initial=done, unit=" episodes", unit_scale=True, leave=False)
+            self.bar = tqdm(
+                total=total, initial=done, unit=" episodes", unit_scale=True, leave=False
+            )
 
     def __enter__(self) -> Callable[[int], None]:
         return (lambda count: None) if self.bar is None else self.bar.update

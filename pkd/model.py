@@ -69,12 +69,16 @@ class ModelError(ValueError):
     def _text(self) -> str:
         if len(self.findings) == 1:
             return self.findings[0]
-        return f"{len(self.findings)} findings\n" + "\n".join(f"  - {finding}" for finding in self.findings)
+        return f"{len(self.findings)} findings\n" + "\n".join(
+            f"  - {finding}" for finding in self.findings
+        )
 
 
 def _pairs(law: Mapping[Any, float]) -> tuple[tuple[Hashable, float], ...]:
     if not isinstance(law, Mapping):
-        raise ModelError(f"Known({law!r}): expected a mapping {{x': probability}}, got {type(law).__name__}")
+        raise ModelError(
+            f"Known({law!r}): expected a mapping {{x': probability}}, got {type(law).__name__}"
+        )
     return tuple(law.items())
 
 
@@ -116,7 +120,9 @@ class UnknownReward:
 
 
 Branch = tuple[float, Any, Any]  # (probability of y', y', z): z is a feature, or Known(...)
-Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]  # z -> {x': probability}
+Law = (
+    Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
+)  # z -> {x': probability}
 
 
 @attrs.frozen
@@ -203,8 +209,12 @@ class PartiallyKnownMDP(ABC):
     """
 
     horizon: int  # actions per episode
-    return_range: tuple[float, float] | None = None  # bounds every return to go and caps unknown features; None: computed for each state
-    n_features: int | None = None  # |Z| in the logarithms; None: the number of unknown features that can occur
+    return_range: tuple[float, float] | None = (
+        None  # bounds every return to go and caps unknown features; None: computed for each state
+    )
+    n_features: int | None = (
+        None  # |Z| in the logarithms; None: the number of unknown features that can occur
+    )
 
     @abstractmethod
     def start(self) -> Any:
@@ -220,18 +230,24 @@ class PartiallyKnownMDP(ABC):
 
     def known_kernel(self, x: Any, y: Any, a: Any) -> Iterable[tuple[float, Any]]:
         """P_Y(. | x, y, a) as pairs (probability, y'). Pairs, not a dict: two ways to the same y' add up."""
-        raise ModelError(f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms")
+        raise ModelError(
+            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms"
+        )
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> Any:
         """phi_Z(x, y, a, y'): any hashable value, or Known({x': probability}), or sure(x')."""
-        raise ModelError(f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms")
+        raise ModelError(
+            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms"
+        )
 
     def step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
         """P_Y and phi_Z at once: (probability, y', z) for each y'. Override it instead of `known_kernel` and `feature`.
 
         z is a function of y': two branches to the same y' must have the same z.
         """
-        return [(p, y_next, self.feature(x, y, a, y_next)) for p, y_next in self.known_kernel(x, y, a)]
+        return [
+            (p, y_next, self.feature(x, y, a, y_next)) for p, y_next in self.known_kernel(x, y, a)
+        ]
 
     def last_step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
         """`step` for the last action of an episode and for every CHANCE state after it (the settlement)."""
@@ -239,7 +255,9 @@ class PartiallyKnownMDP(ABC):
 
     def outcomes(self, z: Any) -> Iterable[Any]:
         """Every x' that can follow the unknown feature z."""
-        raise ModelError(f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow this feature")
+        raise ModelError(
+            f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow this feature"
+        )
 
     def branching(self, z: Any) -> int:
         """B(z): a known bound on the number of x' that really follow z."""

@@ -82,4 +82,6 @@ class NoiseMDP(PartiallyKnownMDP):
         return 0.0 if isinstance(y, Landing) else self.ending(y)
 
     def y_label(self, y: Any) -> str:
-        return f"{y.state} after {self.action_label(y.action)}" if isinstance(y, Landing) else str(y)
+        return (
+            f"{y.state} after {self.action_label(y.action)}" if isinstance(y, Landing) else str(y)
+        )

@@ -20,7 +20,12 @@ from pkd.model import ModelError
 
 __all__ = ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling", "from_config"]
 
-NO_BONUS, SUM, MAX, HOEFFDING = 0, 1, 2, 3  # the forms of the bonus, as `pkd.engine.bonus` knows them
+NO_BONUS, SUM, MAX, HOEFFDING = (
+    0,
+    1,
+    2,
+    3,
+)  # the forms of the bonus, as `pkd.engine.bonus` knows them
 THEORY_C1, THEORY_C2 = 20 / 3, 400 / 9
 
 
@@ -37,7 +42,12 @@ class Bonus:
 
 
 def _positive(rule: Any, field: Any, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not math.isfinite(value)
+        or value < 0
+    ):
         raise ModelError(f"{type(rule).__name__}({field.name}={value!r}): expected a number >= 0")
 
 
@@ -77,7 +87,9 @@ class MVP(Optimism):
 
     c1: float = attrs.field(default=THEORY_C1, validator=_positive)
     c2: float = attrs.field(default=THEORY_C2, validator=_positive)
-    log_factor: float | None = attrs.field(default=None, validator=_positive_or_none)  # None: the theorem's ell
+    log_factor: float | None = attrs.field(
+        default=None, validator=_positive_or_none
+    )  # None: the theorem's ell
     monotone: bool = False
 
     @classmethod
@@ -86,7 +98,9 @@ class MVP(Optimism):
         return cls(c1=0.5, c2=0.25, log_factor=1.0)
 
     def bonus(self) -> Bonus:
-        return Bonus(MAX if self.monotone else SUM, self.c1, self.c2, free=1.0, log_factor=self.log_factor)
+        return Bonus(
+            MAX if self.monotone else SUM, self.c1, self.c2, free=1.0, log_factor=self.log_factor
+        )
 
     @property
     def label(self) -> str:
@@ -118,7 +132,9 @@ class Hoeffding(Optimism):
 
     @property
     def label(self) -> str:
-        constants = "theory constants" if (self.c, self.log_factor) == (7.0, None) else f"c={self.c:g}"
+        constants = (
+            "theory constants" if (self.c, self.log_factor) == (7.0, None) else f"c={self.c:g}"
+        )
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
         return f"Hoeffding, {constants}{logarithm}"
 
@@ -168,7 +184,9 @@ class PosteriorSampling(Optimism):
 
 def from_config(config: dict[str, Any]) -> Optimism:
     """The rule that `to_config` wrote."""
-    rules: dict[str, type[Any]] = {rule.__name__: rule for rule in (MVP, Hoeffding, Greedy, PosteriorSampling)}
+    rules: dict[str, type[Any]] = {
+        rule.__name__: rule for rule in (MVP, Hoeffding, Greedy, PosteriorSampling)
+    }
     arguments = dict(config)
     name = arguments.pop("rule", None)
     if name not in rules:

@@ -50,7 +50,12 @@ class Plan:
     """
 
     def __init__(
-        self, compiled: Compiled, belief: Belief, choices: np.ndarray, value: float, truth: Truth | None = None
+        self,
+        compiled: Compiled,
+        belief: Belief,
+        choices: np.ndarray,
+        value: float,
+        truth: Truth | None = None,
     ) -> None:
         self.compiled = compiled
         self.value = value
@@ -86,7 +91,10 @@ class Plan:
         found = list(islice(self.rules(step), most + 1))
         lines = [HEADER, *(self._labels(rule) for rule in found[:most])]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rows = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        rows = [
+            "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
         return "\n".join(rows + (["..."] if len(found) > most else []))
 
     def to_csv(self, path: str | Path) -> None:
@@ -104,13 +112,23 @@ class Plan:
 
         truth = self.truth if law is None else self.compiled.truth(law)
         if truth is None:
-            raise ModelError("this plan was made from counts and knows no law; give simulate(law=...)")
+            raise ModelError(
+                "this plan was made from counts and knows no law; give simulate(law=...)"
+            )
         return Simulator(self.compiled, truth, seed=seed).play(self, episodes)
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
-        arrays = {"choices": self.choices, "p": self.belief.p, "n": self.belief.n, "mean": self.belief.mean}
-        arrays |= {"ell": self.belief.ell, "constants": np.array([*self.belief[4:], self.value], float)}
+        arrays = {
+            "choices": self.choices,
+            "p": self.belief.p,
+            "n": self.belief.n,
+            "mean": self.belief.mean,
+        }
+        arrays |= {
+            "ell": self.belief.ell,
+            "constants": np.array([*self.belief[4:], self.value], float),
+        }
         write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
 
     @classmethod
@@ -121,18 +139,24 @@ class Plan:
         if meta.get("kind") != "Plan":
             raise ModelError(f"{path} is not a plan that pkd saved")
         if meta.get("fingerprint") != compiled.fingerprint:
-            raise ModelError(f"{path} is the plan of another model, or of an edited one; give the model it was made for")
+            raise ModelError(
+                f"{path} is the plan of another model, or of an edited one; give the model it was made for"
+            )
         return cls._restore(compiled, arrays, path)
 
     @classmethod
-    def _restore(cls, compiled: Compiled, arrays: Mapping[str, np.ndarray], path: str | Path) -> Plan:
+    def _restore(
+        cls, compiled: Compiled, arrays: Mapping[str, np.ndarray], path: str | Path
+    ) -> Plan:
         template = compiled.optimistic(MVP().bonus(), 1, 0.5)
         try:
             parts = [arrays[name] for name in ("p", "n", "mean", "ell")]
             form, *constants, value = arrays["constants"].tolist()
             for part, expected in zip(parts, template, strict=False):
                 if part.shape != np.shape(expected) or part.dtype != np.float64:
-                    raise ModelError(f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}")
+                    raise ModelError(
+                        f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}"
+                    )
             compiled.check_policy(arrays["choices"])
             return cls(compiled, Belief(*parts, int(form), *constants), arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
@@ -145,12 +169,16 @@ Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and
 Model = PartiallyKnownMDP | Compiled
 
 
-def resolve(given: Model | Problem | str | tuple[Any, Any], law: Law | None) -> tuple[Compiled, Law]:
+def resolve(
+    given: Model | Problem | str | tuple[Any, Any], law: Law | None
+) -> tuple[Compiled, Law]:
     """The compiled model and the law behind what a user gave: a model and a law, or a problem."""
     if isinstance(given, PartiallyKnownMDP | Compiled):
         if law is None:
             name = type(given.model if isinstance(given, Compiled) else given).__name__
-            raise ModelError(f"{name} is a model without a law; give the law, or a problem with .model() and .law()")
+            raise ModelError(
+                f"{name} is a model without a law; give the law, or a problem with .model() and .law()"
+            )
         return compile(given), law
     problem = as_problem(given)
     return compile(problem.model()), problem.law() if law is None else law
@@ -201,7 +229,9 @@ def optimistic_plan(
     return make_plan(compiled, belief)
 
 
-def evaluate(model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None) -> float:
+def evaluate(
+    model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None
+) -> float:
     """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
 
     >>> import pkd
@@ -212,13 +242,17 @@ def evaluate(model: Model | Problem | str, law: Law | Policy | None = None, poli
     if policy is None:
         law, policy = None, law  # type: ignore[assignment]
     if not isinstance(policy, Plan) and not callable(policy):
-        raise ModelError(f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action")
+        raise ModelError(
+            f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"
+        )
     compiled, law = resolve(model, law)  # type: ignore[arg-type]
     if isinstance(policy, Plan) and policy.compiled is compiled:
         value, _ = compiled.sweep(compiled.truth(law).belief, policy.choices, follow=True)
     else:
         plain = compiled.plain
-        value, _ = plain.sweep(plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True)
+        value, _ = plain.sweep(
+            plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True
+        )
     return value
 
 
@@ -236,7 +270,9 @@ def to_function(policy: Policy) -> Act:
 
 def seed_words(seed: int, stream: int = 0) -> np.ndarray:
     """The state of a kernel's random numbers, (4,) words."""
-    return np.random.SeedSequence(entropy=int(seed), spawn_key=(stream,)).generate_state(4, np.uint64)
+    return np.random.SeedSequence(entropy=int(seed), spawn_key=(stream,)).generate_state(
+        4, np.uint64
+    )
 
 
 def check_schedule(episodes: Any, delta: Any, replan: Any = "doubling") -> None:

@@ -20,7 +20,17 @@ from typing import Any
 
 import attrs
 
-__all__ = ["HOLE", "Look", "Queue", "Veil", "find_queue", "get_part", "hide", "parts", "replace_part"]
+__all__ = [
+    "HOLE",
+    "Look",
+    "Queue",
+    "Veil",
+    "find_queue",
+    "get_part",
+    "hide",
+    "parts",
+    "replace_part",
+]
 
 
 class Queue:
@@ -146,7 +156,12 @@ class _HiddenQueue(Queue):
     __slots__ = ("back", "dropped", "front", "hidden", "veil")
 
     def __init__(
-        self, front: tuple[Any, ...], hidden: int, back: tuple[Any, ...], veil: Veil, dropped: int = 0
+        self,
+        front: tuple[Any, ...],
+        hidden: int,
+        back: tuple[Any, ...],
+        veil: Veil,
+        dropped: int = 0,
     ) -> None:
         super().__init__()
         self.front, self.hidden, self.back = front, hidden, back
@@ -163,7 +178,9 @@ class _HiddenQueue(Queue):
         dropped = min(count, self.hidden)
         if dropped == self.hidden:
             return Queue(front + self.back[count - dropped :])
-        return _HiddenQueue(front, self.hidden - dropped, self.back, self.veil, self.dropped + dropped)
+        return _HiddenQueue(
+            front, self.hidden - dropped, self.back, self.veil, self.dropped + dropped
+        )
 
     @property
     def oldest(self) -> Any:

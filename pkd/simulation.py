@@ -43,7 +43,9 @@ class Simulator:
     [1.0, 1.0, 0.0]
     """
 
-    def __init__(self, model: Model | Problem | str, law: Law | Truth | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self, model: Model | Problem | str, law: Law | Truth | None = None, *, seed: int = 0
+    ) -> None:
         if isinstance(law, Truth) and isinstance(model, Compiled):
             self.compiled, self.truth, self._reveal = model, law, None
         else:
@@ -71,7 +73,9 @@ class Simulator:
             act = policy.action if isinstance(policy, Plan) else policy
             episode, due = play_model(self.compiled, self.truth.world, act, tally, rng)
         if self._reveal is not None:
-            episode = Episode(episode.transitions, self._reveal(episode, self.reveal_rng), episode.final)
+            episode = Episode(
+                episode.transitions, self._reveal(episode, self.reveal_rng), episode.final
+            )
         return episode, due
 
 
@@ -81,7 +85,9 @@ def play_model(
     """One episode by asking the model move by move; draws the same numbers as compiled episodes."""
     model, horizon = compiled.model, compiled.horizon
     starts = compiled.graph.start
-    node, entries, _ = starts[draw(np.cumsum([p for *_, p in starts]), 0, len(starts), uniform(rng))]
+    node, entries, _ = starts[
+        draw(np.cumsum([p for *_, p in starts]), 0, len(starts), uniform(rng))
+    ]
     x, y = compiled.graph.layers.x[node], compiled.graph.start_y(node, entries)
     moves: list[Transition] = []
     taken, due = 0, False

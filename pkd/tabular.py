@@ -95,7 +95,9 @@ class TabularMDP:
         most = int(successors.sum(axis=2).max())
         if branching is not None and branching < most:
             s, a = np.argwhere(successors.sum(axis=2) == most)[0]
-            raise ModelError(f"branching={branching}, but transitions[{s}, {a}] has {most} successors; give at least {most}, or None")
+            raise ModelError(
+                f"branching={branching}, but transitions[{s}, {a}] has {most} successors; give at least {most}, or None"
+            )
         return _TabularModel(
             horizon=self.horizon,
             rewards=self.rewards.tolist(),
@@ -111,7 +113,9 @@ class TabularMDP:
         return _TabularLaw(self.transitions)
 
     @classmethod
-    def from_gymnasium(cls, env: gymnasium.Env[Any, Any] | str, horizon: int | None = None, **options: Any) -> TabularMDP:
+    def from_gymnasium(
+        cls, env: gymnasium.Env[Any, Any] | str, horizon: int | None = None, **options: Any
+    ) -> TabularMDP:
         """The table of a Gymnasium environment that has one (`unwrapped.P`: FrozenLake, CliffWalking, Taxi).
 
         r(s, a) is the expected reward. A terminal state absorbs and pays 0. `env` may be an id, made with `options`. Without a horizon
@@ -211,7 +215,11 @@ class _TabularLaw(Mapping[tuple[int, int], Mapping[int, float]]):
         return dict(zip(successors.tolist(), row[successors].tolist(), strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((s, a) for s in range(self._transitions.shape[0]) for a in range(self._transitions.shape[1]))
+        return (
+            (s, a)
+            for s in range(self._transitions.shape[0])
+            for a in range(self._transitions.shape[1])
+        )
 
     def __len__(self) -> int:
         return int(self._transitions.shape[0] * self._transitions.shape[1])
@@ -254,7 +262,11 @@ def _row_findings(field: str, rows: Floats) -> Iterator[str]:
 
 def _reward_findings(r: Any, shape: tuple[int, ...]) -> Iterator[str]:
     if not isinstance(r, np.ndarray) or r.shape != shape[:2]:
-        hint = "; average over s' first: (transitions * rewards).sum(axis=2)" if isinstance(r, np.ndarray) and r.shape == shape else ""
+        hint = (
+            "; average over s' first: (transitions * rewards).sum(axis=2)"
+            if isinstance(r, np.ndarray) and r.shape == shape
+            else ""
+        )
         yield f"rewards: expected numbers of shape (S, A) = {shape[:2]}, found {_describe(r)}{hint}"
         return
     for at in _some(~np.isfinite(r)):
@@ -287,4 +299,8 @@ def _place(field: str, at: tuple[int, ...]) -> str:
 
 
 def _describe(value: Any) -> str:
-    return f"shape {value.shape}" if isinstance(value, np.ndarray) else f"{type(value).__name__} that is no array of numbers"
+    return (
+        f"shape {value.shape}"
+        if isinstance(value, np.ndarray)
+        else f"{type(value).__name__} that is no array of numbers"
+    )

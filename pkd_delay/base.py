@@ -89,7 +89,9 @@ def _find_steps(graph: Graph) -> dict[int, tuple[int, float]]:
 def _stops(graph: Graph, part: int) -> Iterable[int]:
     """The actions of a part that only say what stopping pays."""
     side, cells = (graph.settled if part == core.SETTLED else graph.layers), graph.cells[part]
-    return (cells.action_ptr[i] for i, node in enumerate(cells.node) if side.kind[node] == core.STOP)
+    return (
+        cells.action_ptr[i] for i, node in enumerate(cells.node) if side.kind[node] == core.STOP
+    )
 
 
 def _find_common_actions(

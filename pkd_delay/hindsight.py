@@ -26,7 +26,9 @@ __all__ = ["HindsightPlayer"]
 class HindsightPlayer:
     """Plays the episodes of an `UnknownDelay` and counts what they teach: a `Player` of the core."""
 
-    def __init__(self, compiled: Compiled, model: UnknownDelay, world: World, delay_of: DelayOf) -> None:
+    def __init__(
+        self, compiled: Compiled, model: UnknownDelay, world: World, delay_of: DelayOf
+    ) -> None:
         self.compiled, self.world = compiled, world
         self.delays = _lay_out(compiled, model, delay_of)
         self.path = compiled.new_path()
@@ -36,8 +38,20 @@ class HindsightPlayer:
         self, policy: np.ndarray, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
         n = np.zeros_like(tally.n)
-        visited = tally._replace(counts=np.zeros_like(tally.counts), n=n, marks=np.full_like(n, np.inf))
-        common = (self.delays, self.world, policy, tally, visited, rng, self.path, self.deltas, returns)
+        visited = tally._replace(
+            counts=np.zeros_like(tally.counts), n=n, marks=np.full_like(n, np.inf)
+        )
+        common = (
+            self.delays,
+            self.world,
+            policy,
+            tally,
+            visited,
+            rng,
+            self.path,
+            self.deltas,
+            returns,
+        )
         count, due = self.compiled.call_walk(play_nodes, play_stripes, common)
         return int(count), bool(due)
 
@@ -57,7 +71,9 @@ def _lay_out(compiled: Compiled, model: UnknownDelay, delay_of: DelayOf) -> Dela
     mine = [isinstance(z, Arrival) and z.depth == model.depth for z in features]
     return Delays(
         row_ptr=compiled.row_ptr,
-        waited=np.array([z.waited if own else -2 for z, own in zip(features, mine, strict=True)], np.int64),
+        waited=np.array(
+            [z.waited if own else -2 for z, own in zip(features, mine, strict=True)], np.int64
+        ),
         empty=np.array([own and z.empty for z, own in zip(features, mine, strict=True)], bool),
         law=table,
         place_ptr=np.array(ptr, np.int64),

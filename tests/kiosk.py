@@ -12,7 +12,11 @@ from typing import Any
 from pkd.model import CHANCE, END, PartiallyKnownMDP, sure
 
 LAW = {"demand": {0: 0.25, 1: 0.75}}
-FIRST = (None, 1, 0)  # the first state with one of its actions: every model below differs from the good one here or nowhere
+FIRST = (
+    None,
+    1,
+    0,
+)  # the first state with one of its actions: every model below differs from the good one here or nowhere
 
 
 class Kiosk(PartiallyKnownMDP):
@@ -55,7 +59,9 @@ class KernelKiosk(Kiosk):
         return "demand" if x is None and y_next != "closed" else sure(None)
 
 
-def answering(method: str, arguments: tuple[Any, ...], answer: Any, base: type[Kiosk] = Kiosk) -> PartiallyKnownMDP:
+def answering(
+    method: str, arguments: tuple[Any, ...], answer: Any, base: type[Kiosk] = Kiosk
+) -> PartiallyKnownMDP:
     """A kiosk that gives `answer` to one question; an exception is raised, and a function is called with no argument."""
 
     def patched(self: Any, *asked: Any) -> Any:
@@ -73,13 +79,17 @@ def having(base: type[Kiosk] = Kiosk, **attributes: Any) -> PartiallyKnownMDP:
     return type(base.__name__, (base,), attributes)()
 
 
-def truth_of(model: PartiallyKnownMDP, law: Any) -> Callable[[Any, Any, Any], dict[tuple[Any, Any], float]]:
+def truth_of(
+    model: PartiallyKnownMDP, law: Any
+) -> Callable[[Any, Any, Any], dict[tuple[Any, Any], float]]:
     """P(x', y' | x, y, a) = sum over branches of P_Y(y') P_eff(z)(x'), straight from the definition."""
 
     def truth(x: Any, y: Any, a: Any) -> dict[tuple[Any, Any], float]:
         joint: dict[tuple[Any, Any], float] = {}
         for p, y_next, z in model.step(x, y, a):
-            for x_next, q in (law[z] if p > 0 and z in law else dict(getattr(z, "law", ()))).items():
+            for x_next, q in (
+                law[z] if p > 0 and z in law else dict(getattr(z, "law", ()))
+            ).items():
                 joint[x_next, y_next] = joint.get((x_next, y_next), 0.0) + p * q
         return joint
 

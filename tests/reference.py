@@ -60,12 +60,18 @@ def evaluation(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> Values:
     return _solve(model, *_under(law), choose=lambda h, x, y, q: q[policy(h, x, y)])
 
 
-def optimistic(model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float) -> Values:
+def optimistic(
+    model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float
+) -> Values:
     """One plan of the generic algorithm: Q(s,a) = sum_y' P_Y(y'|s,a) * (optimistic value of z = phi_Z(s,a,y') before V(., y'))."""
     sizes, bounds = reachable(model), ranges(model)
 
     def pay(r: float | UnknownReward) -> float:
-        return optimistic_mean(model, r, counts.get(r.feature, {}), rule, episodes, delta) if isinstance(r, UnknownReward) else r
+        return (
+            optimistic_mean(model, r, counts.get(r.feature, {}), rule, episodes, delta)
+            if isinstance(r, UnknownReward)
+            else r
+        )
 
     def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
         if isinstance(z, Known):
@@ -74,9 +80,14 @@ def optimistic(model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: i
         seen = counts.get(z, {})
         n = sum(seen.values())
         if rule.kind == "greedy":
-            return r + sum((seen.get(x, 0) / n if n else 1 / len(outcomes)) * value(x) for x in outcomes)
+            return r + sum(
+                (seen.get(x, 0) / n if n else 1 / len(outcomes)) * value(x) for x in outcomes
+            )
         if model.return_range is None:
-            most, least = max(bounds(h, x, y)[1] for x in outcomes), min(bounds(h, x, y)[0] for x in outcomes)
+            most, least = (
+                max(bounds(h, x, y)[1] for x in outcomes),
+                min(bounds(h, x, y)[0] for x in outcomes),
+            )
             top, width = r + most, most - least
         else:
             top, width = model.return_range[1], model.return_range[1] - model.return_range[0]
@@ -90,7 +101,9 @@ def optimistic(model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: i
     return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
 
 
-def mvp_est(r: float, p: Sequence[float], v: Sequence[float], n: float, ell: float, cap: float) -> float:
+def mvp_est(
+    r: float, p: Sequence[float], v: Sequence[float], n: float, ell: float, cap: float
+) -> float:
     """MVPEst(r, p, V, N, ell) exactly as the paper prints it, with `cap` for its H and the theory constants."""
     if n <= 1:
         return cap
@@ -108,7 +121,12 @@ def bonus(rule: Rule, variance: float, width: float, n: float, ell: float) -> fl
 
 
 def optimistic_mean(
-    model: PartiallyKnownMDP, r: UnknownReward, seen: Mapping[Any, float], rule: Rule, episodes: int, delta: float
+    model: PartiallyKnownMDP,
+    r: UnknownReward,
+    seen: Mapping[Any, float],
+    rule: Rule,
+    episodes: int,
+    delta: float,
 ) -> float:
     """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta); `high` without data; Greedy takes the mean."""
     n = sum(seen.values())
@@ -118,11 +136,15 @@ def optimistic_mean(
         return r.high
     mean: float = sum(value * k for value, k in seen.items()) / n
     variance: float = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
-    ell = rule.log_factor or math.log(32 * model.horizon**2 * len(reachable(model).reward_features) * episodes / delta)
+    ell = rule.log_factor or math.log(
+        32 * model.horizon**2 * len(reachable(model).reward_features) * episodes / delta
+    )
     return min(r.high, mean + bonus(rule, variance, r.high - r.low, n, ell))
 
 
-def log_factor(model: PartiallyKnownMDP, sizes: Reachable, z: Any, y: Any, episodes: int, delta: float) -> float:
+def log_factor(
+    model: PartiallyKnownMDP, sizes: Reachable, z: Any, y: Any, episodes: int, delta: float
+) -> float:
     """ell(z, y') = min(log(32 H^2 |Z| K/(delta w)), B log(32 H B |Z| K/delta)); w is the share of y', or 1/|Y|."""
     n_features = len(sizes.features) if model.n_features is None else model.n_features
     share = model.share(z, y)
@@ -175,12 +197,21 @@ def reachable(model: PartiallyKnownMDP) -> Reachable:
                 if not isinstance(z, Known):
                     features.add(z)
                 waiting += [(h_next, x_next, y_next) for x_next in support(model, z)]
-    return Reachable(frozenset(states), frozenset(y for _, _, y in states), frozenset(features), frozenset(reward_features))
+    return Reachable(
+        frozenset(states),
+        frozenset(y for _, _, y in states),
+        frozenset(features),
+        frozenset(reward_features),
+    )
 
 
 def decisions(model: PartiallyKnownMDP) -> list[tuple[int, Any, Any]]:
     """The reachable states (h, x, y) in which an action is chosen, in a fixed order."""
-    found = [s for s in reachable(model).states if not is_over(model, *s) and model.actions(s[1], s[2]) is not CHANCE]
+    found = [
+        s
+        for s in reachable(model).states
+        if not is_over(model, *s) and model.actions(s[1], s[2]) is not CHANCE
+    ]
     return sorted(found, key=repr)
 
 
@@ -188,7 +219,10 @@ def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
     """The best expected return over all deterministic policies, each summed over all of its trajectories."""
     places = decisions(model)
     policies = itertools.product(*(choices(model, x, y) for _, x, y in places))
-    return max(expected_return(model, law, _following(dict(zip(places, actions, strict=True)))) for actions in policies)
+    return max(
+        expected_return(model, law, _following(dict(zip(places, actions, strict=True))))
+        for actions in policies
+    )
 
 
 def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
@@ -207,7 +241,9 @@ def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> fl
                     for p_rest, rest in paths(h_next, x_next, y_next):
                         yield from ((p * q * u * p_rest, value + rest) for value, u in paid)
 
-    return math.fsum(p0 * p * total for p0, x, y in starts(model) if p0 > 0 for p, total in paths(1, x, y))
+    return math.fsum(
+        p0 * p * total for p0, x, y in starts(model) if p0 > 0 for p, total in paths(1, x, y)
+    )
 
 
 def replans(
@@ -226,7 +262,11 @@ def replans(
     made = []
     for k, pairs in enumerate(samples, start=1):
         now = {z: sum(seen.values()) for z, seen in counts.items()}
-        if k == 1 or schedule == "every" or any(n >= max(1, 2 * planned.get(z, 0)) for z, n in now.items()):
+        if (
+            k == 1
+            or schedule == "every"
+            or any(n >= max(1, 2 * planned.get(z, 0)) for z, n in now.items())
+        ):
             made.append((k, optimistic(model, counts, rule, len(samples), delta).value))
             planned = now
         for z, x in pairs:
@@ -237,7 +277,11 @@ def replans(
 def starts(model: PartiallyKnownMDP) -> list[tuple[float, Any, Any]]:
     """(probability, x, y) of the first states."""
     first = model.start()
-    return [(p, x, y) for (x, y), p in first.items()] if isinstance(first, Mapping) else [(1.0, *first)]
+    return (
+        [(p, x, y) for (x, y), p in first.items()]
+        if isinstance(first, Mapping)
+        else [(1.0, *first)]
+    )
 
 
 def is_over(model: PartiallyKnownMDP, h: int, x: Any, y: Any) -> bool:
@@ -252,7 +296,9 @@ def choices(model: PartiallyKnownMDP, x: Any, y: Any) -> tuple[Any, ...]:
     return (None,) if kind is CHANCE else tuple(kind)
 
 
-def branches(model: PartiallyKnownMDP, h: int, x: Any, y: Any, a: Any) -> list[tuple[float, int, Any, Any]]:
+def branches(
+    model: PartiallyKnownMDP, h: int, x: Any, y: Any, a: Any
+) -> list[tuple[float, int, Any, Any]]:
     """(probability, layer, y', z) of every move that can happen. A CHANCE state takes no time; the H-th action starts the settlement."""
     h_next = h if a is None else h + 1
     step = model.step if h_next <= model.horizon else model.last_step
@@ -270,15 +316,26 @@ def _following(table: Mapping[tuple[int, Any, Any], Any]) -> Policy:
 
 def _under(law: Counts) -> tuple[Callable[..., float], Callable[..., float]]:
     def pay(r: float | UnknownReward) -> float:
-        return sum(value * p for value, p in law[r.feature].items()) if isinstance(r, UnknownReward) else r
+        return (
+            sum(value * p for value, p in law[r.feature].items())
+            if isinstance(r, UnknownReward)
+            else r
+        )
 
     def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
-        return r + sum(p * value(x) for x, p in (z.law if isinstance(z, Known) else law[z].items()) if p > 0)
+        return r + sum(
+            p * value(x) for x, p in (z.law if isinstance(z, Known) else law[z].items()) if p > 0
+        )
 
     return pay, after
 
 
-def _solve(model: PartiallyKnownMDP, pay: Callable[..., float], after: Callable[..., float], choose: Callable[..., float]) -> Values:
+def _solve(
+    model: PartiallyKnownMDP,
+    pay: Callable[..., float],
+    after: Callable[..., float],
+    choose: Callable[..., float],
+) -> Values:
     """The backward recursion: choose over a of sum_y' P_Y(y'|s,a) * after(pay(r), z, V(., y'))."""
 
     @cache
@@ -291,6 +348,9 @@ def _solve(model: PartiallyKnownMDP, pay: Callable[..., float], after: Callable[
     @cache
     def action(h: int, x: Any, y: Any, a: Any) -> float:
         r = pay(model.reward(x, y, a))
-        return sum(p * after(r, z, t, v, lambda x_next, t=t, v=v: state(t, x_next, v)) for p, t, v, z in branches(model, h, x, y, a))
+        return sum(
+            p * after(r, z, t, v, lambda x_next, t=t, v=v: state(t, x_next, v))
+            for p, t, v, z in branches(model, h, x, y, a)
+        )
 
     return Values(sum(p * state(1, x, y) for p, x, y in starts(model) if p > 0), state, action)

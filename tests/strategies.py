@@ -54,7 +54,9 @@ class Case:
     model: TableModel = attrs.field(repr=False)
     law: dict[Any, dict[Any, float]] = attrs.field(repr=False)
     counts: dict[Any, dict[Any, int]] = attrs.field(repr=False)
-    scale: float = attrs.field(repr=False)  # the largest possible return in absolute value, at least 1
+    scale: float = attrs.field(
+        repr=False
+    )  # the largest possible return in absolute value, at least 1
 
 
 @attrs.define(eq=False)
@@ -133,7 +135,10 @@ def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
         "hindsight": st.booleans(),
         "data": st.sampled_from(["none", "few", "many"]),
     }
-    given = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fixed.items()}
+    given = {
+        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
+        for name, value in fixed.items()
+    }
     return st.builds(Shape, **(free | given))
 
 
@@ -146,41 +151,78 @@ def build(shape: Shape) -> Case:
     """The case of a shape: the same one every time."""
     rng = random.Random(shape.seed)
     xs, ys = XS[: shape.n_x], YS[: shape.n_y]
-    supports = {f"z{i}": tuple(rng.sample(xs, rng.randint(1, len(xs)))) for i in range(shape.n_features)}
-    law: dict[Any, dict[Any, float]] = {z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()}
+    supports = {
+        f"z{i}": tuple(rng.sample(xs, rng.randint(1, len(xs)))) for i in range(shape.n_features)
+    }
+    law: dict[Any, dict[Any, float]] = {
+        z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()
+    }
     kinds = {(x, y): _kind(rng, shape, y == ys[-1]) for x in xs for y in ys}
-    places = [(x, y, a) for (x, y), kind in kinds.items() if kind is not END for a in ((None,) if kind is CHANCE else kind)]
+    places = [
+        (x, y, a)
+        for (x, y), kind in kinds.items()
+        if kind is not END
+        for a in ((None,) if kind is CHANCE else kind)
+    ]
     main = {place: _moves(rng, shape, kinds, supports, place) for place in places}
-    last = {place: _moves(rng, shape, kinds, supports, place) for place in places} if shape.settlement else main
+    last = (
+        {place: _moves(rng, shape, kinds, supports, place) for place in places}
+        if shape.settlement
+        else main
+    )
 
     low, high = shape.rewards
-    pay: dict[tuple[Any, Any, Any], float | UnknownReward] = {place: rng.uniform(low, high) for place in places}
+    pay: dict[tuple[Any, Any, Any], float | UnknownReward] = {
+        place: rng.uniform(low, high) for place in places
+    }
     if shape.unknown_rewards:
         learned = [UnknownReward(("pay", i), low - i, high + i) for i in range(2)]
-        law |= {r.feature: _distribution(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=True) for r in learned}
+        law |= {
+            r.feature: _distribution(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=True)
+            for r in learned
+        }
         pay |= {place: rng.choice(learned) for place in places if rng.random() < 0.3}
 
     # Two classes, because the engine has a compiled loop for models that do not override `samples`.
     model = (HindsightModel if shape.hindsight else TableModel)(
         horizon=shape.horizon,
-        first=_distribution(rng, list(kinds), holes=True) if shape.spread_start else {(xs[0], ys[0]): 1.0},
+        first=_distribution(rng, list(kinds), holes=True)
+        if shape.spread_start
+        else {(xs[0], ys[0]): 1.0},
         kinds=kinds,
         main=main,
         last=last,
         pay=pay,
         finals={place: rng.uniform(low, high) if rng.random() < 0.5 else 0.0 for place in kinds},
         supports=supports,
-        bounds={z: sum(p > 0 for p in law[z].values()) if shape.narrow else len(supports[z]) for z in supports},
-        weights={z: {y: 0.9 * p for y, p in _distribution(rng, ys).items()} for z in list(supports)[:-1]} if shape.shares else {},
-        n_features=None if shape.extra_features is None else shape.n_features + shape.extra_features,
+        bounds={
+            z: sum(p > 0 for p in law[z].values()) if shape.narrow else len(supports[z])
+            for z in supports
+        },
+        weights={
+            z: {y: 0.9 * p for y, p in _distribution(rng, ys).items()} for z in list(supports)[:-1]
+        }
+        if shape.shares
+        else {},
+        n_features=None
+        if shape.extra_features is None
+        else shape.n_features + shape.extra_features,
     )
     met, bounds = reference.reachable(model), reference.ranges(model)
     ends = [bounds(*place) for place in met.states]
     least, most = min(lo for lo, _ in ends), max(hi for _, hi in ends)
     if shape.declared:
         model.return_range = (least - 0.5, most + 0.25)
-    learned_laws = {z: supports.get(z, tuple(p)) for z, p in law.items() if z in met.features | met.reward_features}
-    counts = {} if shape.data == "none" else {z: _seen(rng, values, shape.data) for z, values in learned_laws.items()}
+    learned_laws = {
+        z: supports.get(z, tuple(p))
+        for z, p in law.items()
+        if z in met.features | met.reward_features
+    }
+    counts = (
+        {}
+        if shape.data == "none"
+        else {z: _seen(rng, values, shape.data) for z, values in learned_laws.items()}
+    )
     return Case(shape, model, law, counts, max(1.0, abs(least), abs(most)))
 
 
@@ -188,13 +230,19 @@ def _kind(rng: random.Random, shape: Shape, last_y: bool) -> Any:
     draw = rng.random()
     if draw < shape.end:
         return END
-    if draw < shape.end + shape.chance and not last_y:  # the last y has no CHANCE state, so that every chain of them has an exit
+    if (
+        draw < shape.end + shape.chance and not last_y
+    ):  # the last y has no CHANCE state, so that every chain of them has an exit
         return CHANCE
     return tuple(rng.sample(ACTIONS[: shape.n_actions], rng.randint(1, shape.n_actions)))
 
 
 def _moves(
-    rng: random.Random, shape: Shape, kinds: dict[tuple[Any, Any], Any], supports: dict[Any, tuple[Any, ...]], place: tuple[Any, Any, Any]
+    rng: random.Random,
+    shape: Shape,
+    kinds: dict[tuple[Any, Any], Any],
+    supports: dict[Any, tuple[Any, ...]],
+    place: tuple[Any, Any, Any],
 ) -> list[tuple[float, Any, Any]]:
     """A distribution over y' with one feature each; sometimes a branch is split in two, and one of probability 0 leads nowhere."""
     x, y, a = place
@@ -208,7 +256,10 @@ def _moves(
         targets = supports[z] if isinstance(z, str) else [x_next for x_next, p in z.law if p > 0]
         # CHANCE states may only move up the order (y, x): inside a layer there must be no cycle.
         here = (ys.index(y), xs.index(x))
-        climbs = all(kinds[t, y_next] is not CHANCE or (ys.index(y_next), xs.index(t)) > here for t in targets)
+        climbs = all(
+            kinds[t, y_next] is not CHANCE or (ys.index(y_next), xs.index(t)) > here
+            for t in targets
+        )
         moves.setdefault(y_next if a is not None or climbs else ys[-1], z)
     branches = [(p, y_next, moves[y_next]) for y_next, p in _distribution(rng, list(moves)).items()]
     if rng.random() < 0.3:
@@ -219,7 +270,9 @@ def _moves(
     return branches
 
 
-def _distribution(rng: random.Random, values: Sequence[Any], holes: bool = False) -> dict[Any, float]:
+def _distribution(
+    rng: random.Random, values: Sequence[Any], holes: bool = False
+) -> dict[Any, float]:
     """Random probabilities; with holes some are 0."""
     weights = [0.0 if holes and rng.random() < 0.25 else rng.uniform(0.05, 1.0) for _ in values]
     if not any(weights):
@@ -229,5 +282,7 @@ def _distribution(rng: random.Random, values: Sequence[Any], holes: bool = False
 
 def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int]:
     if data == "many":
-        return {value: rng.randint(0, 400) for value in values} | {rng.choice(values): rng.randint(50, 4000)}
+        return {value: rng.randint(0, 400) for value in values} | {
+            rng.choice(values): rng.randint(50, 4000)
+        }
     return {value: rng.choice([1, 2, 30]) for value in values if rng.random() < 0.6}

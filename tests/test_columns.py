@@ -24,15 +24,33 @@ def stretches(draw: st.DrawFn) -> dict[str, Any]:
     base = draw(st.integers(max(0, -reach), COLUMNS - 1 - max(0, reach)))
     outcomes = draw(st.integers(1, X))
     before = draw(st.integers(0, 3))  # other laws stand before and behind this one
-    x = np.concatenate([np.zeros(before, np.int64), rng.permutation(X)[:outcomes], np.zeros(2, np.int64)])
-    p = np.concatenate([np.full(before, np.nan), rng.dirichlet(np.ones(outcomes)), np.full(2, np.nan)])
-    v = rng.normal(size=(X, COLUMNS)) * draw(st.sampled_from([1.0, 1e-6, 1e6])) + draw(st.sampled_from([0.0, 1e3]))
-    return {"x": x, "p": p, "lo": before, "hi": before + outcomes, "v": v, "base": base, "stride": stride, "n": n, "rng": rng}
+    x = np.concatenate(
+        [np.zeros(before, np.int64), rng.permutation(X)[:outcomes], np.zeros(2, np.int64)]
+    )
+    p = np.concatenate(
+        [np.full(before, np.nan), rng.dirichlet(np.ones(outcomes)), np.full(2, np.nan)]
+    )
+    v = rng.normal(size=(X, COLUMNS)) * draw(st.sampled_from([1.0, 1e-6, 1e6])) + draw(
+        st.sampled_from([0.0, 1e3])
+    )
+    return {
+        "x": x,
+        "p": p,
+        "lo": before,
+        "hi": before + outcomes,
+        "v": v,
+        "base": base,
+        "stride": stride,
+        "n": n,
+        "rng": rng,
+    }
 
 
 def seen(c: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """The law, and the values (outcomes, n) that it weighs."""
-    return c["p"][c["lo"] : c["hi"]], c["v"][c["x"][c["lo"] : c["hi"]]][:, c["base"] + c["stride"] * np.arange(c["n"])]
+    return c["p"][c["lo"] : c["hi"]], c["v"][c["x"][c["lo"] : c["hi"]]][
+        :, c["base"] + c["stride"] * np.arange(c["n"])
+    ]
 
 
 def room(c: dict[str, Any]) -> np.ndarray:
@@ -53,7 +71,9 @@ def test_an_expectation_is_the_weighted_sum(c: dict[str, Any], keep: bool) -> No
 
 
 @given(stretches(), st.booleans(), st.sampled_from([SUM, MAX]), st.booleans())
-def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(c: dict[str, Any], keep: bool, form: int, ranged: bool) -> None:
+def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(
+    c: dict[str, Any], keep: bool, form: int, ranged: bool
+) -> None:
     p, values = seen(c)
     n, factor, term, scale, constant, weight = c["n"], 0.7, 0.3, 0.2, 1.5, 0.6
     low, high = values.min(axis=0) - 1.0, values.max(axis=0) + c["rng"].random(n)
@@ -72,22 +92,50 @@ def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(c: dict[str, Any], 
     law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
     size = kernels.Offset(n)
     kernels.moments(*law, c["stride"], size, e, s, space)
-    kernels.add_bonus(space, e, s, size, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q)
+    kernels.add_bonus(
+        space,
+        e,
+        s,
+        size,
+        form,
+        factor,
+        term,
+        scale,
+        ranged,
+        low,
+        high,
+        constant,
+        ceiling,
+        keep,
+        weight,
+        q,
+    )
     assert np.abs(q - expected).max() <= 1e-12 * scale_of
     if c["hi"] - c["lo"] <= 5 and c["stride"] == 1 and not ranged:
         fused = before.copy()
-        kernels.optimistic_mix(*law, size, form, factor, term, constant, ceiling, keep, weight, fused)
+        kernels.optimistic_mix(
+            *law, size, form, factor, term, constant, ceiling, keep, weight, fused
+        )
         assert np.abs(fused - expected).max() <= 1e-12 * scale_of
 
 
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 2**32), st.sampled_from([np.uint8, np.int64]))
-def test_the_best_of_a_bundle_is_the_first_largest(arms: int, n: int, seed: int, kind: type) -> None:
+@given(
+    st.integers(1, 6),
+    st.integers(1, 40),
+    st.integers(0, 2**32),
+    st.sampled_from([np.uint8, np.int64]),
+)
+def test_the_best_of_a_bundle_is_the_first_largest(
+    arms: int, n: int, seed: int, kind: type
+) -> None:
     rng = np.random.default_rng(seed)
     q = rng.integers(0, 4, size=(n, arms)).astype(float)  # many ties
     out, policy = np.full(n + 3, np.nan), np.full(n + 3, 7, kind)
     before = rng.integers(0, arms, size=n).astype(kind)
     policy[2 : 2 + n] = before
-    changed = kernels.best_of_bundles(q.reshape(-1), arms, kernels.Offset(n), out, kernels.Offset(1), policy, kernels.Offset(2))
+    changed = kernels.best_of_bundles(
+        q.reshape(-1), arms, kernels.Offset(n), out, kernels.Offset(1), policy, kernels.Offset(2)
+    )
     assert (out[1 : 1 + n] == q.max(axis=1)).all()
     assert (policy[2 : 2 + n] == q.argmax(axis=1)).all()
     assert np.isnan(out[[0, *range(n + 1, n + 3)]]).all()  # nothing else was written

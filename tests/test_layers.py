@@ -13,7 +13,11 @@ import pytest
 import pkd
 
 ROOT = Path(__file__).parent.parent
-ADAPTERS = sorted(path.relative_to(ROOT).as_posix() for package in ("pkd_delay", "pkd_examples") for path in (ROOT / package).rglob("*.py"))
+ADAPTERS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in ("pkd_delay", "pkd_examples")
+    for path in (ROOT / package).rglob("*.py")
+)
 HEAVY = {"gymnasium", "matplotlib", "networkx", "numba", "numpy", "scipy", "tqdm"}
 
 
@@ -25,7 +29,11 @@ def unexported(source: str) -> set[str]:
             used |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             used |= {alias.name for alias in node.names if alias.name.startswith("pkd.")}
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pkd":
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "pkd"
+        ):
             used.add(f"pkd.{node.attr}")
     return used - {f"pkd.{name}" for name in pkd.__all__}
 
@@ -33,7 +41,11 @@ def unexported(source: str) -> set[str]:
 def running(tree: ast.AST) -> Iterator[ast.AST]:
     """Every node that can run: what stands under `if TYPE_CHECKING:` never does."""
     for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+        if not (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             yield node
             yield from running(node)
 
@@ -67,7 +79,9 @@ def test_every_exported_name_exists(name: str) -> None:
 def modules_loaded_by(program: str) -> set[str]:
     # -S: packages of the environment may import what they like at start-up; that is not ours to answer for.
     code = f"import sys; sys.path[:0] = {sys.path!r}; sys.stdout = open('/dev/null', 'w')\n{program}\nprint(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
+    )
     return {name.split(".")[0] for name in done.stderr.split()}
 
 
@@ -76,5 +90,7 @@ def test_importing_pkd_loads_nothing_heavy() -> None:
 
 
 def test_the_help_of_the_command_line_loads_nothing_heavy() -> None:
-    program = "import pkd.cli\ntry:\n    pkd.cli.main(['learn', '--help'])\nexcept SystemExit:\n    pass"
+    program = (
+        "import pkd.cli\ntry:\n    pkd.cli.main(['learn', '--help'])\nexcept SystemExit:\n    pass"
+    )
     assert modules_loaded_by(program) & HEAVY == set()

@@ -35,21 +35,28 @@ FEW_EXAMPLES = settings(max_examples=15)
 Samples = list[tuple[Any, Any]]
 
 
-def samples_of_each_episode(compiled: Any, law: Any, episodes: int, **options: Any) -> list[Samples]:
+def samples_of_each_episode(
+    compiled: Any, law: Any, episodes: int, **options: Any
+) -> list[Samples]:
     """What `learn` counted in episode 1, 2, ...: a shorter run with the same seed is the beginning of a longer one."""
     before: dict[tuple[Any, Any], float] = {}
     found = []
     for k in range(1, episodes + 1):
         counts = pkd.learn(compiled, law, k, **options).counts
         now = {(z, x): n for z, row in counts.items() for x, n in row.items()}
-        found.append([pair for pair, n in now.items() for _ in range(round(n - before.get(pair, 0)))])
+        found.append(
+            [pair for pair, n in now.items() for _ in range(round(n - before.get(pair, 0)))]
+        )
         before = now
     return found
 
 
 def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
     """The upper value of the plan that each episode follows, from (first episode, value) of each plan."""
-    return [next(value for first, value in reversed(plans) if first <= k) for k in range(1, episodes + 1)]
+    return [
+        next(value for first, value in reversed(plans) if first <= k)
+        for k in range(1, episodes + 1)
+    ]
 
 
 @both_engines
@@ -57,20 +64,34 @@ def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
 @pytest.mark.parametrize("rule", list(RULES))
 @FEW_EXAMPLES
 @given(case=cases(unknown_rewards=False))
-def test_learn_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
+def test_learn_plans_when_and_what_the_plain_learner_plans(
+    large: bool, schedule: Any, rule: str, case: Case
+) -> None:
     plain, ours = RULES[rule]
     options = {"optimism": ours, "seed": 5, "replan": schedule}
     compiled = pkd.compile(case.model, large=large)
     run = pkd.learn(compiled, case.law, 12, **options)
-    expected = reference.replans(case.model, samples_of_each_episode(compiled, case.law, 12, **options), plain, schedule, 0.05)
+    expected = reference.replans(
+        case.model,
+        samples_of_each_episode(compiled, case.law, 12, **options),
+        plain,
+        schedule,
+        0.05,
+    )
     assert [k + 1 for k in run.plans] == [k for k, _ in expected]
-    assert run.upper_values == pytest.approx(np.array(in_force(expected, 12)), rel=0, abs=1e-10 * case.scale)
+    assert run.upper_values == pytest.approx(
+        np.array(in_force(expected, 12)), rel=0, abs=1e-10 * case.scale
+    )
 
 
 @both_engines
 @given(case=cases())
-def test_the_last_policy_value_is_the_exact_value_of_the_last_policy(large: bool, case: Case) -> None:
-    run = pkd.learn(pkd.compile(case.model, large=large), case.law, 30, optimism=pkd.MVP.practical())
+def test_the_last_policy_value_is_the_exact_value_of_the_last_policy(
+    large: bool, case: Case
+) -> None:
+    run = pkd.learn(
+        pkd.compile(case.model, large=large), case.law, 30, optimism=pkd.MVP.practical()
+    )
     exact = reference.evaluation(case.model, case.law, run.policy.action).value
     assert run.policy_values[-1] == pytest.approx(exact, rel=0, abs=1e-10 * case.scale)
 
@@ -80,7 +101,9 @@ def test_regret_adds_up_what_each_policy_loses(case: Case) -> None:
     run = pkd.learn(case.model, case.law, 30, optimism=pkd.MVP.practical())
     optimum = reference.optimal(case.model, case.law).value
     lost = [optimum - value for value in run.policy_values]
-    assert run.regret == pytest.approx(np.array([math.fsum(lost[: k + 1]) for k in range(30)]), rel=0, abs=1e-8 * case.scale)
+    assert run.regret == pytest.approx(
+        np.array([math.fsum(lost[: k + 1]) for k in range(30)]), rel=0, abs=1e-8 * case.scale
+    )
     assert min(lost) >= -1e-10 * case.scale
 
 
@@ -89,11 +112,25 @@ def test_regret_adds_up_what_each_policy_loses(case: Case) -> None:
 def test_returns_average_to_the_value_of_the_policy(large: bool, seed: int) -> None:
     """With one action per state there is one policy; 20,000 returns must agree with it within 4.5 standard errors."""
     case = build(
-        Shape(seed, horizon=3, n_actions=1, chance=0.4, end=0.1, known=0.3, settlement=True, spread_start=True, unknown_rewards=True)
+        Shape(
+            seed,
+            horizon=3,
+            n_actions=1,
+            chance=0.4,
+            end=0.1,
+            known=0.3,
+            settlement=True,
+            spread_start=True,
+            unknown_rewards=True,
+        )
     )
     run = pkd.learn(pkd.compile(case.model, large=large), case.law, 20_000, seed=seed)
-    exact = reference.evaluation(case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0]).value
-    assert np.mean(run.returns) == pytest.approx(exact, abs=4.5 * np.std(run.returns) / math.sqrt(20_000) + 1e-9)
+    exact = reference.evaluation(
+        case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0]
+    ).value
+    assert np.mean(run.returns) == pytest.approx(
+        exact, abs=4.5 * np.std(run.returns) / math.sqrt(20_000) + 1e-9
+    )
 
 
 def test_learning_may_start_from_counts() -> None:
@@ -101,19 +138,44 @@ def test_learning_may_start_from_counts() -> None:
     run = pkd.learn(case.model, case.law, 5, optimism=pkd.MVP(0.1, 0.01), counts=case.counts)
     expected = reference.optimistic(case.model, case.counts, Rule("mvp", 0.1, 0.01), 5, 0.05).value
     assert run.upper_values[0] == pytest.approx(expected, abs=1e-10)
-    assert sum(sum(row.values()) for row in run.counts.values()) > sum(sum(row.values()) for row in case.counts.values())
+    assert sum(sum(row.values()) for row in run.counts.values()) > sum(
+        sum(row.values()) for row in case.counts.values()
+    )
 
 
 def digest(large: bool | None = None) -> str:
     """A hash of all bits that a run and a plan leave behind."""
-    case = build(Shape(8, horizon=4, n_x=4, n_y=4, n_actions=3, n_features=3, chance=0.3, known=0.3, settlement=True, unknown_rewards=True))
+    case = build(
+        Shape(
+            8,
+            horizon=4,
+            n_x=4,
+            n_y=4,
+            n_actions=3,
+            n_features=3,
+            chance=0.3,
+            known=0.3,
+            settlement=True,
+            unknown_rewards=True,
+        )
+    )
     compiled = pkd.compile(case.model, large=large)
     found = hashlib.sha256(np.float64(pkd.plan(compiled, case.law).value).tobytes())
-    for rule in (pkd.MVP(), pkd.MVP.practical(), pkd.Hoeffding(0.1), pkd.Greedy(), pkd.PosteriorSampling()):
+    for rule in (
+        pkd.MVP(),
+        pkd.MVP.practical(),
+        pkd.Hoeffding(0.1),
+        pkd.Greedy(),
+        pkd.PosteriorSampling(),
+    ):
         run = pkd.learn(compiled, case.law, 200, optimism=rule, seed=9)
         for array in (run.upper_values, run.policy_values, run.returns, run.regret, run.plans):
             found.update(np.ascontiguousarray(array).tobytes())
-        found.update(repr(sorted((repr(z), sorted(map(repr, row.items()))) for z, row in run.counts.items())).encode())
+        found.update(
+            repr(
+                sorted((repr(z), sorted(map(repr, row.items()))) for z, row in run.counts.items())
+            ).encode()
+        )
     return found.hexdigest()
 
 
@@ -129,16 +191,27 @@ def test_another_seed_gives_other_episodes() -> None:
 
 @pytest.mark.slow
 @both_engines
-def test_a_fresh_process_with_one_thread_and_an_empty_cache_gives_the_same_bits(large: bool, tmp_path: Path) -> None:
+def test_a_fresh_process_with_one_thread_and_an_empty_cache_gives_the_same_bits(
+    large: bool, tmp_path: Path
+) -> None:
     here = Path(__file__).parent
     path = os.pathsep.join([str(here), str(here.parent)])
-    env = os.environ | {"NUMBA_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path, "PYTHONHASHSEED": "7"}
+    env = os.environ | {
+        "NUMBA_NUM_THREADS": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": path,
+        "PYTHONHASHSEED": "7",
+    }
     code = f"import test_learning; print(test_learning.digest(large={large}))"
-    fresh = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    fresh = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     assert fresh.stdout.strip() == digest(large)
 
 
-def play(model: pkd.PartiallyKnownMDP, law: Any, act: Callable[[int, Any, Any], Any], rng: random.Random) -> pkd.Episode:
+def play(
+    model: pkd.PartiallyKnownMDP, law: Any, act: Callable[[int, Any, Any], Any], rng: random.Random
+) -> pkd.Episode:
     """A user's own environment: one episode, drawn without any code of the engine."""
     first = reference.starts(model)
     [(_, x, y)] = rng.choices(first, [p for p, _, _ in first])
@@ -160,7 +233,10 @@ def play(model: pkd.PartiallyKnownMDP, law: Any, act: Callable[[int, Any, Any], 
 def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
     """The samples of an episode: what the model says of its features, and every unknown reward that was paid."""
     paid = [(model.reward(move.x, move.y, move.action), move.reward) for move in episode]
-    return [*model.samples(episode), *((r.feature, value) for r, value in paid if isinstance(r, pkd.UnknownReward))]
+    return [
+        *model.samples(episode),
+        *((r.feature, value) for r, value in paid if isinstance(r, pkd.UnknownReward)),
+    ]
 
 
 @both_engines
@@ -168,10 +244,14 @@ def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
 @pytest.mark.parametrize("rule", list(RULES))
 @FEW_EXAMPLES
 @given(case=cases())
-def test_the_learner_plans_when_and_what_the_plain_learner_plans(large: bool, schedule: Any, rule: str, case: Case) -> None:
+def test_the_learner_plans_when_and_what_the_plain_learner_plans(
+    large: bool, schedule: Any, rule: str, case: Case
+) -> None:
     plain, ours = RULES[rule]
     rng = random.Random(case.shape.seed)
-    learner = pkd.OptimisticLearner(pkd.compile(case.model, large=large), 12, optimism=ours, replan=schedule)
+    learner = pkd.OptimisticLearner(
+        pkd.compile(case.model, large=large), 12, optimism=ours, replan=schedule
+    )
     samples, uppers = [], []
     for _ in range(12):
         uppers.append(learner.plan.value)
@@ -223,14 +303,20 @@ def test_a_learner_is_given_no_law() -> None:
 def test_a_warm_start_goes_on_from_the_counts() -> None:
     counts = {"arm": {0: 30, 1: 70}}
     learner = pkd.OptimisticLearner(Arm(), 10, optimism=pkd.Greedy(), counts=counts)
-    assert learner.plan.value == pytest.approx(reference.optimistic(Arm(), counts, Rule("greedy"), 10, 0.05).value, abs=1e-12)
+    assert learner.plan.value == pytest.approx(
+        reference.optimistic(Arm(), counts, Rule("greedy"), 10, 0.05).value, abs=1e-12
+    )
 
 
 @both_engines
 def test_an_older_plan_of_a_learner_keeps_its_values(large: bool) -> None:
     case = build(Shape(5, horizon=3, n_actions=2, n_features=3))
-    learner = pkd.OptimisticLearner(pkd.compile(case.model, large=large), 50, optimism=pkd.MVP.practical(), replan="every")
-    episodes = pkd.simulate(case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0], 12, seed=3)
+    learner = pkd.OptimisticLearner(
+        pkd.compile(case.model, large=large), 50, optimism=pkd.MVP.practical(), replan="every"
+    )
+    episodes = pkd.simulate(
+        case.model, case.law, lambda h, x, y: case.model.actions(x, y)[0], 12, seed=3
+    )
     learner.observe(episodes[0])
     old = learner.plan
     (state, *_) = old.states(1)
@@ -261,7 +347,12 @@ class Paid(pkd.PartiallyKnownMDP):
 
 @both_engines
 def test_a_reward_that_was_seen_no_time_counts_for_nothing(large: bool) -> None:
-    plan = pkd.optimistic_plan(pkd.compile(Paid(), large=large), {"pay": {0.0: 0, 0.2: 10}}, episodes=10, optimism=pkd.Greedy())
+    plan = pkd.optimistic_plan(
+        pkd.compile(Paid(), large=large),
+        {"pay": {0.0: 0, 0.2: 10}},
+        episodes=10,
+        optimism=pkd.Greedy(),
+    )
     assert plan.value == pytest.approx(0.2, abs=1e-15)
 
 
@@ -301,13 +392,25 @@ def test_an_impossible_episode_is_refused_and_not_counted(moves: list[pkd.Transi
 @given(case=cases(), seed=st.integers(0, 99))
 def test_simulated_episodes_are_possible_and_complete(large: bool, case: Case, seed: int) -> None:
     model, law = case.model, case.law
-    for episode in pkd.simulate(pkd.compile(model, large=large), law, lambda h, x, y: model.actions(x, y)[-1], 10, seed=seed):
+    for episode in pkd.simulate(
+        pkd.compile(model, large=large), law, lambda h, x, y: model.actions(x, y)[-1], 10, seed=seed
+    ):
         h, here = 1, None
         for move in episode:
             assert here in (None, (move.x, move.y))
-            assert here is not None or any((x, y) == (move.x, move.y) for p, x, y in reference.starts(model) if p > 0)
-            assert move.action == (None if model.actions(move.x, move.y) is pkd.CHANCE else model.actions(move.x, move.y)[-1])
-            [(h, z)] = {(t, z) for _, t, y, z in reference.branches(model, h, move.x, move.y, move.action) if y == move.y_next}
+            assert here is not None or any(
+                (x, y) == (move.x, move.y) for p, x, y in reference.starts(model) if p > 0
+            )
+            assert move.action == (
+                None
+                if model.actions(move.x, move.y) is pkd.CHANCE
+                else model.actions(move.x, move.y)[-1]
+            )
+            [(h, z)] = {
+                (t, z)
+                for _, t, y, z in reference.branches(model, h, move.x, move.y, move.action)
+                if y == move.y_next
+            }
             assert (dict(z.law) if isinstance(z, pkd.Known) else law[z])[move.x_next] > 0
             r = model.reward(move.x, move.y, move.action)
             assert move.reward in (law[r.feature] if isinstance(r, pkd.UnknownReward) else (r,))
@@ -328,7 +431,10 @@ def test_simulated_episodes_earn_the_exact_value(large: bool, seed: int) -> None
         return episode.transitions[-1].x_next, episode.transitions[-1].y_next
 
     episodes = pkd.simulate(model, law, policy, 3000, seed=seed)
-    returns = [math.fsum(move.reward for move in episode) + case.model.final(*last_state(episode)) for episode in episodes]
+    returns = [
+        math.fsum(move.reward for move in episode) + case.model.final(*last_state(episode))
+        for episode in episodes
+    ]
     error = np.std(returns) / math.sqrt(len(returns))
     assert abs(np.mean(returns) - pkd.evaluate(model, law, policy)) <= 4 * error + 1e-12
 
@@ -336,7 +442,9 @@ def test_simulated_episodes_earn_the_exact_value(large: bool, seed: int) -> None
 @both_engines
 def test_a_policy_that_takes_what_is_not_offered_is_refused(large: bool) -> None:
     with pytest.raises(pkd.ModelError, match="the policy takes 'jump' at step 1"):
-        pkd.simulate(pkd.compile(Arm(), large=large), {"arm": {0: 0.5, 1: 0.5}}, lambda h, x, y: "jump", 1)
+        pkd.simulate(
+            pkd.compile(Arm(), large=large), {"arm": {0: 0.5, 1: 0.5}}, lambda h, x, y: "jump", 1
+        )
 
 
 def saved(tmp_path: Path) -> tuple[Case, pkd.Run, Path]:
@@ -352,7 +460,12 @@ def test_a_saved_run_comes_back_bit_for_bit(tmp_path: Path) -> None:
     again = pkd.Run.load(path)
     for name in ("regret", "upper_values", "policy_values", "returns", "plans"):
         assert getattr(again, name).tobytes() == getattr(run, name).tobytes()
-    assert (again.optimal_value, again.counts, again.config, again.version) == (run.optimal_value, run.counts, run.config, run.version)
+    assert (again.optimal_value, again.counts, again.config, again.version) == (
+        run.optimal_value,
+        run.counts,
+        run.config,
+        run.version,
+    )
 
 
 def test_a_saved_policy_acts_and_values_as_before(tmp_path: Path) -> None:

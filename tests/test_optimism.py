@@ -47,7 +47,9 @@ def random_case(seed: int) -> Case:
 def test_every_plan_with_theory_constants_is_an_upper_bound(seed: int) -> None:
     case = random_case(seed)
     run = pkd.learn(case.model, case.law, 3000, seed=seed)
-    assert run.optimal_value == pytest.approx(reference.optimal(case.model, case.law).value, abs=1e-10 * case.scale)
+    assert run.optimal_value == pytest.approx(
+        reference.optimal(case.model, case.law).value, abs=1e-10 * case.scale
+    )
     assert np.min(run.upper_values) >= run.optimal_value - 1e-9 * case.scale
 
 
@@ -101,11 +103,18 @@ def test_the_explicit_bound_covers_the_excess_of_the_upper_values(seed: int) -> 
     case = random_case(seed)
     run = pkd.learn(case.model, case.law, 2000, seed=seed, replan="every")
     assert run.regret[-1] <= np.sum(run.upper_values - run.policy_values) + 1e-6 * case.scale
-    assert np.sum(run.upper_values - run.policy_values) <= pkd.bounds.regret_bound(case.model, 2000, 0.05)
+    assert np.sum(run.upper_values - run.policy_values) <= pkd.bounds.regret_bound(
+        case.model, 2000, 0.05
+    )
 
 
 def test_the_default_rule_has_the_constants_of_the_paper() -> None:
-    assert (pkd.MVP().c1, pkd.MVP().c2, pkd.MVP().log_factor, pkd.MVP().monotone) == (20 / 3, 400 / 9, None, False)
+    assert (pkd.MVP().c1, pkd.MVP().c2, pkd.MVP().log_factor, pkd.MVP().monotone) == (
+        20 / 3,
+        400 / 9,
+        None,
+        False,
+    )
 
 
 def test_practical_constants_keep_the_condition_for_the_max_form() -> None:
@@ -118,7 +127,9 @@ def test_greedy_can_miss_the_optimum_that_optimism_finds() -> None:
     """After an unlucky first pull Greedy stays with the sure payment for ever; the bonus tries the arm again."""
     law = {"arm": {0: 0.2, 1: 0.8}}
     greedy = [pkd.learn(RiskyFirst(), law, 300, optimism=pkd.Greedy(), seed=s) for s in range(20)]
-    optimistic = [pkd.learn(RiskyFirst(), law, 300, optimism=pkd.MVP.practical(), seed=s) for s in range(20)]
+    optimistic = [
+        pkd.learn(RiskyFirst(), law, 300, optimism=pkd.MVP.practical(), seed=s) for s in range(20)
+    ]
     assert {round(run.policy_values[-1], 9) for run in greedy} == {0.5, 0.8}
     assert {round(run.policy_values[-1], 9) for run in optimistic} == {0.8}
 
@@ -126,7 +137,10 @@ def test_greedy_can_miss_the_optimum_that_optimism_finds() -> None:
 def test_posterior_sampling_plans_for_a_law_drawn_from_the_posterior() -> None:
     """Without data the law is drawn from Dirichlet(1, 1), so the value is max(1/2, u) with u uniform: mean 5/8, variance 7/192."""
     rule = pkd.PosteriorSampling()
-    values = [pkd.learn(TwoArms(), {"arm": {0: 1.0}}, 1, optimism=rule, seed=s).upper_values[0] for s in range(400)]
+    values = [
+        pkd.learn(TwoArms(), {"arm": {0: 1.0}}, 1, optimism=rule, seed=s).upper_values[0]
+        for s in range(400)
+    ]
     assert np.mean(values) == pytest.approx(5 / 8, abs=4 * math.sqrt(7 / 192 / 400))
     assert np.mean(np.array(values) == 0.5) == pytest.approx(1 / 2, abs=4 * math.sqrt(1 / 4 / 400))
 
@@ -144,7 +158,10 @@ RULES = [pkd.MVP(), pkd.MVP.practical(), pkd.Hoeffding(0.1), pkd.Greedy(), pkd.P
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
 def test_two_laws_that_show_the_same_data_give_the_same_plans(rule: Any) -> None:
     """Only the samples may reach the planner: laws a millionth apart draw the same ones, and only the optimum and the regret differ."""
-    one, other = (pkd.learn(TwoArms(0.2), {"arm": {0: 0.2 - e, 1: 0.8 + e}}, 40, optimism=rule, seed=2) for e in (0.0, 1e-6))
+    one, other = (
+        pkd.learn(TwoArms(0.2), {"arm": {0: 0.2 - e, 1: 0.8 + e}}, 40, optimism=rule, seed=2)
+        for e in (0.0, 1e-6)
+    )
     assert one.counts == other.counts
     assert one.upper_values.tobytes() == other.upper_values.tobytes()
     assert one.optimal_value != other.optimal_value
@@ -152,7 +169,9 @@ def test_two_laws_that_show_the_same_data_give_the_same_plans(rule: Any) -> None
 
 def test_a_law_that_is_never_sampled_changes_only_the_regret() -> None:
     """Greedy takes the risky arm for a fair coin and never tries it, however good it is."""
-    bad, good = (pkd.learn(TwoArms(0.6), {"arm": {x: 1.0}}, 40, optimism=pkd.Greedy()) for x in (0, 1))
+    bad, good = (
+        pkd.learn(TwoArms(0.6), {"arm": {x: 1.0}}, 40, optimism=pkd.Greedy()) for x in (0, 1)
+    )
     assert bad.counts == good.counts
     assert bad.upper_values.tobytes() == good.upper_values.tobytes()
     assert bad.regret[-1] < good.regret[-1]

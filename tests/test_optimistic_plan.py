@@ -21,7 +21,10 @@ RULES = {
     "theory": (Rule(), pkd.MVP()),
     "theory-max": (Rule("mvp-max"), pkd.MVP(monotone=True)),
     "practical": (Rule("mvp", 0.5, 0.25, 1.0), pkd.MVP.practical()),
-    "practical-max": (Rule("mvp-max", 0.5, 0.25, 1.0), pkd.MVP(0.5, 0.25, log_factor=1.0, monotone=True)),
+    "practical-max": (
+        Rule("mvp-max", 0.5, 0.25, 1.0),
+        pkd.MVP(0.5, 0.25, log_factor=1.0, monotone=True),
+    ),
     "small": (Rule("mvp", 0.1, 0.01), pkd.MVP(0.1, 0.01)),
     "hoeffding": (Rule("hoeffding", 7.0), pkd.Hoeffding()),
     "small-hoeffding": (Rule("hoeffding", 0.01), pkd.Hoeffding(0.01)),
@@ -34,17 +37,29 @@ def assert_same_plans(case: Case, large: bool, episodes: int, delta: float) -> N
     compiled = pkd.compile(case.model, large=large)
     for name, (plain, ours) in RULES.items():
         expected = reference.optimistic(case.model, case.counts, plain, episodes, delta)
-        plan = pkd.optimistic_plan(compiled, case.counts, episodes=episodes, delta=delta, optimism=ours)
+        plan = pkd.optimistic_plan(
+            compiled, case.counts, episodes=episodes, delta=delta, optimism=ours
+        )
         assert plan.value == pytest.approx(expected.value, rel=0, abs=1e-10 * case.scale), name
         for h, x, y in reference.decisions(case.model):
             values = {a: expected.action(h, x, y, a) for a in case.model.actions(x, y)}
-            assert plan.values(h, x, y) == pytest.approx(values, rel=0, abs=1e-10 * case.scale), name
-            assert values[plan.action(h, x, y)] == pytest.approx(max(values.values()), rel=0, abs=1e-10 * case.scale), name
+            assert plan.values(h, x, y) == pytest.approx(values, rel=0, abs=1e-10 * case.scale), (
+                name
+            )
+            assert values[plan.action(h, x, y)] == pytest.approx(
+                max(values.values()), rel=0, abs=1e-10 * case.scale
+            ), name
 
 
 @both_engines
-@given(case=cases(unknown_rewards=False), episodes=st.sampled_from([1, 1000, 10**9]), delta=st.sampled_from([0.01, 0.5]))
-def test_random_counts_give_the_plans_of_the_definition(large: bool, case: Case, episodes: int, delta: float) -> None:
+@given(
+    case=cases(unknown_rewards=False),
+    episodes=st.sampled_from([1, 1000, 10**9]),
+    delta=st.sampled_from([0.01, 0.5]),
+)
+def test_random_counts_give_the_plans_of_the_definition(
+    large: bool, case: Case, episodes: int, delta: float
+) -> None:
     assert_same_plans(case, large, episodes, delta)
 
 
@@ -66,7 +81,12 @@ class Bandit(pkd.PartiallyKnownMDP):
 
     horizon = 1
 
-    def __init__(self, values: Sequence[float], r: float = 0.0, return_range: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self,
+        values: Sequence[float],
+        r: float = 0.0,
+        return_range: tuple[float, float] | None = None,
+    ) -> None:
         self.payments, self.r, self.return_range = tuple(values), r, return_range
 
     def start(self) -> Any:
@@ -88,8 +108,12 @@ class Bandit(pkd.PartiallyKnownMDP):
         return self.payments[x] if y == "after" else 0.0
 
 
-def upper_value(model: pkd.PartiallyKnownMDP, counts: dict[Any, dict[Any, int]], optimism: Any) -> float:
-    return float(pkd.optimistic_plan(model, counts, episodes=100, delta=0.1, optimism=optimism).value)
+def upper_value(
+    model: pkd.PartiallyKnownMDP, counts: dict[Any, dict[Any, int]], optimism: Any
+) -> float:
+    return float(
+        pkd.optimistic_plan(model, counts, episodes=100, delta=0.1, optimism=optimism).value
+    )
 
 
 @given(
@@ -98,33 +122,47 @@ def upper_value(model: pkd.PartiallyKnownMDP, counts: dict[Any, dict[Any, int]],
     r=st.floats(0, 1),
     ell=st.floats(0.1, 50),
 )
-def test_a_declared_range_gives_the_printed_mvp_est(values: list[float], seen: list[int], r: float, ell: float) -> None:
+def test_a_declared_range_gives_the_printed_mvp_est(
+    values: list[float], seen: list[int], r: float, ell: float
+) -> None:
     """With the range (0, H) and a fixed log factor one backup is MVPEst(r, p, V, N, ell) word for word."""
     counts = dict(enumerate(seen[: len(values)]))
     n = sum(counts.values())
-    expected = reference.mvp_est(r, [k / max(n, 1) for k in counts.values()], values, n, ell, cap=10.0)
+    expected = reference.mvp_est(
+        r, [k / max(n, 1) for k in counts.values()], values, n, ell, cap=10.0
+    )
     model = Bandit(values, r, return_range=(0.0, 10.0))
-    assert upper_value(model, {"arm": counts}, pkd.MVP(log_factor=ell)) == pytest.approx(expected, rel=0, abs=1e-9)
+    assert upper_value(model, {"arm": counts}, pkd.MVP(log_factor=ell)) == pytest.approx(
+        expected, rel=0, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("values", "upper"), [((5.0, 0.0), 5.931), ((5.0, 5.0), 5.889)])
 def test_the_sum_form_is_not_monotone(values: tuple[float, float], upper: float) -> None:
     """The worked example of the errata: p = (.999, .001), N = 10^4, ell = 20, H = 10. The larger V has the smaller upper value."""
     model = Bandit(values, return_range=(0.0, 10.0))
-    assert upper_value(model, {"arm": {0: 9990, 1: 10}}, pkd.MVP(log_factor=20.0)) == pytest.approx(upper, abs=5e-4)
+    assert upper_value(model, {"arm": {0: 9990, 1: 10}}, pkd.MVP(log_factor=20.0)) == pytest.approx(
+        upper, abs=5e-4
+    )
 
 
 def test_the_max_form_is_monotone_in_the_same_example() -> None:
     """4.995 + c2 H ell/N = 5.8839 for V = (5, 0), and 5 + c2 H ell/N = 5.8889 for V = (5, 5)."""
     uppers = [
-        upper_value(Bandit(values, return_range=(0.0, 10.0)), {"arm": {0: 9990, 1: 10}}, pkd.MVP(log_factor=20.0, monotone=True))
+        upper_value(
+            Bandit(values, return_range=(0.0, 10.0)),
+            {"arm": {0: 9990, 1: 10}},
+            pkd.MVP(log_factor=20.0, monotone=True),
+        )
         for values in [(5.0, 0.0), (5.0, 5.0)]
     ]
     assert uppers == pytest.approx([4.995 + 8 / 9, 5 + 8 / 9], abs=1e-12)
 
 
 @pytest.mark.parametrize("seen", [{}, {"arm": {}}, {"arm": {0: 1}}])
-def test_one_sample_or_none_gives_the_largest_possible_return(seen: dict[Any, dict[Any, int]]) -> None:
+def test_one_sample_or_none_gives_the_largest_possible_return(
+    seen: dict[Any, dict[Any, int]],
+) -> None:
     assert upper_value(Bandit((-3.0, -8.0), r=-1.0), seen, pkd.MVP()) == -4
 
 
@@ -145,13 +183,17 @@ def test_greedy_without_data_takes_all_outcomes_as_equally_likely() -> None:
 
 
 def test_greedy_with_data_takes_the_frequencies() -> None:
-    assert upper_value(Bandit((1.0, 2.0, 6.0)), {"arm": {0: 3, 2: 1}}, pkd.Greedy()) == pytest.approx((3 * 1 + 6) / 4, abs=1e-12)
+    assert upper_value(
+        Bandit((1.0, 2.0, 6.0)), {"arm": {0: 3, 2: 1}}, pkd.Greedy()
+    ) == pytest.approx((3 * 1 + 6) / 4, abs=1e-12)
 
 
 def test_equal_values_have_no_variance() -> None:
     """V = .1 at both outcomes that were seen; the third one was not. A variance of 1e-14 from rounding would show as 1e-8."""
     counts = {"arm": {1: 1, 2: 2}}
-    assert upper_value(Bandit((10.0, 0.1, 0.1)), counts, pkd.MVP(c1=0.5, c2=0.0, log_factor=1.0)) == pytest.approx(0.1, abs=1e-12)
+    assert upper_value(
+        Bandit((10.0, 0.1, 0.1)), counts, pkd.MVP(c1=0.5, c2=0.0, log_factor=1.0)
+    ) == pytest.approx(0.1, abs=1e-12)
 
 
 class Paid(Bandit):
@@ -237,7 +279,9 @@ def test_the_log_factor_has_its_worked_value(large: bool, weight: float | None, 
     assert bonus * 1000 / (0.5 * 2) == pytest.approx(ell, abs=1e-9)
 
 
-@pytest.mark.parametrize("data", [{"arm": {9: 1}}, {"arm": {0: -1}}, {"leg": {0: 1}}], ids=["outcome", "sign", "feature"])
+@pytest.mark.parametrize(
+    "data", [{"arm": {9: 1}}, {"arm": {0: -1}}, {"leg": {0: 1}}], ids=["outcome", "sign", "feature"]
+)
 def test_counts_that_cannot_be_are_refused(data: dict[Any, dict[Any, float]]) -> None:
     with pytest.raises(pkd.ModelError):
         pkd.optimistic_plan(Bandit((0.0, 1.0)), data, episodes=10)

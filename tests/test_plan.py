@@ -27,7 +27,10 @@ both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "run
 def any_policy(case: Case) -> Callable[[int, Any, Any], Any]:
     """One arbitrary deterministic policy of a case."""
     rng = random.Random(case.shape.seed)
-    table = {place: rng.choice(reference.choices(case.model, *place[1:])) for place in reference.decisions(case.model)}
+    table = {
+        place: rng.choice(reference.choices(case.model, *place[1:]))
+        for place in reference.decisions(case.model)
+    }
     return lambda h, x, y: table[h, x, y]
 
 
@@ -35,7 +38,9 @@ def any_policy(case: Case) -> Callable[[int, Any, Any], Any]:
 @given(case=cases())
 def test_the_value_of_a_plan_is_the_optimum(large: bool, case: Case) -> None:
     expected = reference.optimal(case.model, case.law).value
-    assert pkd.plan(pkd.compile(case.model, large=large), case.law).value == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+    assert pkd.plan(pkd.compile(case.model, large=large), case.law).value == pytest.approx(
+        expected, rel=0, abs=1e-10 * case.scale
+    )
 
 
 @both_engines
@@ -54,13 +59,20 @@ def test_the_planned_action_attains_the_maximum(large: bool, case: Case) -> None
     expected = reference.optimal(case.model, case.law)
     plan = pkd.plan(pkd.compile(case.model, large=large), case.law)
     for h, x, y in reference.decisions(case.model):
-        assert expected.action(h, x, y, plan.action(h, x, y)) == pytest.approx(expected.state(h, x, y), rel=0, abs=1e-10 * case.scale)
+        assert expected.action(h, x, y, plan.action(h, x, y)) == pytest.approx(
+            expected.state(h, x, y), rel=0, abs=1e-10 * case.scale
+        )
 
 
 @given(case=cases(horizon=2, n_x=2, n_y=2))
 def test_no_deterministic_policy_is_better_than_the_plan(case: Case) -> None:
-    assume(math.prod(len(case.model.actions(x, y)) for _, x, y in reference.decisions(case.model)) <= 256)
-    assert pkd.plan(case.model, case.law).value == pytest.approx(reference.brute_force(case.model, case.law), rel=0, abs=1e-10 * case.scale)
+    assume(
+        math.prod(len(case.model.actions(x, y)) for _, x, y in reference.decisions(case.model))
+        <= 256
+    )
+    assert pkd.plan(case.model, case.law).value == pytest.approx(
+        reference.brute_force(case.model, case.law), rel=0, abs=1e-10 * case.scale
+    )
 
 
 @both_engines
@@ -68,14 +80,18 @@ def test_no_deterministic_policy_is_better_than_the_plan(case: Case) -> None:
 def test_evaluate_agrees_with_the_recursion(large: bool, case: Case) -> None:
     policy = any_policy(case)
     expected = reference.evaluation(case.model, case.law, policy).value
-    assert pkd.evaluate(pkd.compile(case.model, large=large), case.law, policy) == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+    assert pkd.evaluate(pkd.compile(case.model, large=large), case.law, policy) == pytest.approx(
+        expected, rel=0, abs=1e-10 * case.scale
+    )
 
 
 @given(case=cases(horizon=2))
 def test_evaluate_is_the_sum_over_all_trajectories(case: Case) -> None:
     policy = any_policy(case)
     expected = reference.expected_return(case.model, case.law, policy)
-    assert pkd.evaluate(case.model, case.law, policy) == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+    assert pkd.evaluate(case.model, case.law, policy) == pytest.approx(
+        expected, rel=0, abs=1e-10 * case.scale
+    )
 
 
 @both_engines
@@ -84,7 +100,9 @@ def test_a_plan_followed_as_a_policy_returns_its_value(large: bool, case: Case) 
     plan = pkd.plan(pkd.compile(case.model, large=large), case.law)
     followed = reference.evaluation(case.model, case.law, plan.action).value
     assert followed == pytest.approx(plan.value, rel=0, abs=1e-10 * case.scale)
-    assert pkd.evaluate(case.model, case.law, plan) == pytest.approx(plan.value, rel=0, abs=1e-10 * case.scale)
+    assert pkd.evaluate(case.model, case.law, plan) == pytest.approx(
+        plan.value, rel=0, abs=1e-10 * case.scale
+    )
 
 
 @given(case=cases())
@@ -96,13 +114,22 @@ def test_a_law_may_be_a_function(case: Case) -> None:
 def test_a_flattened_model_has_the_same_optimum(case: Case) -> None:
     flat = pkd.flatten(case.model, case.law)
     expected = reference.optimal(case.model, case.law).value
-    assert reference.optimal(flat.model(), flat.law()).value == pytest.approx(expected, rel=0, abs=1e-10 * case.scale)
+    assert reference.optimal(flat.model(), flat.law()).value == pytest.approx(
+        expected, rel=0, abs=1e-10 * case.scale
+    )
 
 
 class Walk(pkd.PartiallyKnownMDP):
     """One sure path of named places, to see when what is paid: y is the place, x is None."""
 
-    def __init__(self, horizon: int, kinds: dict[str, Any], moves: dict[str, str], last: dict[str, str], pay: dict[str, float]) -> None:
+    def __init__(
+        self,
+        horizon: int,
+        kinds: dict[str, Any],
+        moves: dict[str, str],
+        last: dict[str, str],
+        pay: dict[str, float],
+    ) -> None:
         self.horizon, self.kinds, self.moves, self.last, self.pay = horizon, kinds, moves, last, pay
 
     def start(self) -> Any:
@@ -125,24 +152,46 @@ class Walk(pkd.PartiallyKnownMDP):
 
 
 def test_an_intermediate_state_takes_no_time() -> None:
-    walk = Walk(2, {"between": pkd.CHANCE}, {"start": "between", "between": "start"}, {}, {"start": 1.0, "between": 10.0})
+    walk = Walk(
+        2,
+        {"between": pkd.CHANCE},
+        {"start": "between", "between": "start"},
+        {},
+        {"start": 1.0, "between": 10.0},
+    )
     assert pkd.plan(walk, {}).value == 1 + 10 + 1 + 10
 
 
 def test_the_settlement_moves_by_last_step() -> None:
     walk = Walk(
-        2, {"late": pkd.CHANCE}, {"start": "start", "late": "never"}, {"start": "late", "late": "stop"}, {"late": 5.0, "final stop": 2.0}
+        2,
+        {"late": pkd.CHANCE},
+        {"start": "start", "late": "never"},
+        {"start": "late", "late": "stop"},
+        {"late": 5.0, "final stop": 2.0},
     )
     assert pkd.plan(walk, {}).value == 5 + 2
 
 
 def test_a_chance_state_before_the_last_action_moves_by_step() -> None:
-    walk = Walk(1, {"start": pkd.CHANCE}, {"start": "choice", "choice": "stop"}, {"start": "never"}, {"choice": 3.0})
+    walk = Walk(
+        1,
+        {"start": pkd.CHANCE},
+        {"start": "choice", "choice": "stop"},
+        {"start": "never"},
+        {"choice": 3.0},
+    )
     assert pkd.plan(walk, {}).value == 3
 
 
 def test_end_stops_the_episode_and_pays_final_once() -> None:
-    walk = Walk(9, {"over": pkd.END}, {"start": "over"}, {}, {"start": 1.0, "over": 100.0, "final over": 7.0, "final start": 50.0})
+    walk = Walk(
+        9,
+        {"over": pkd.END},
+        {"start": "over"},
+        {},
+        {"start": 1.0, "over": 100.0, "final over": 7.0, "final start": 50.0},
+    )
     assert pkd.plan(walk, {}).value == 1 + 7
 
 
@@ -190,10 +239,15 @@ def test_the_gambler_of_sutton_and_barto(large: bool, capital: int, chance: floa
     assert pkd.plan(model, {"coin": {1: 0.4, -1: 0.6}}).value == pytest.approx(chance, abs=1e-12)
 
 
-def random_table(seed: int, states: int, actions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def random_table(
+    seed: int, states: int, actions: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """P (S, A, S) with some zeros, and r (S, A) of both signs."""
     rng = np.random.default_rng(seed)
-    weights = rng.random((states, actions, states)) * (rng.random((states, actions, states)) < 0.6) + 1e-3 * np.eye(states)[:, None, :]
+    weights = (
+        rng.random((states, actions, states)) * (rng.random((states, actions, states)) < 0.6)
+        + 1e-3 * np.eye(states)[:, None, :]
+    )
     return weights / weights.sum(axis=2, keepdims=True), rng.normal(size=(states, actions))
 
 
@@ -202,19 +256,25 @@ def tabular_plan(problem: pkd.TabularMDP) -> pkd.Plan:
 
 
 @pytest.mark.parametrize(("states", "actions", "horizon"), [(1, 1, 1), (4, 3, 6), (9, 2, 12)])
-def test_a_table_equals_a_dynamic_program_over_arrays(states: int, actions: int, horizon: int) -> None:
+def test_a_table_equals_a_dynamic_program_over_arrays(
+    states: int, actions: int, horizon: int
+) -> None:
     p, r = random_table(states, states, actions)
     v = np.zeros(states)
     for _ in range(horizon):
         v = (r + p @ v).max(axis=1)
     start = np.arange(1.0, states + 1) / np.arange(1, states + 1).sum()
-    assert tabular_plan(pkd.TabularMDP(p, r, horizon, start=start)).value == pytest.approx(start @ v, abs=1e-10)
+    assert tabular_plan(pkd.TabularMDP(p, r, horizon, start=start)).value == pytest.approx(
+        start @ v, abs=1e-10
+    )
 
 
 def test_a_table_equals_quantecons_backward_induction() -> None:
     p, r = random_table(7, states=6, actions=3)
     horizon = 8
-    with pytest.warns(UserWarning, match="beta=1"):  # there is no infinite-horizon solution, and none is asked for
+    with pytest.warns(
+        UserWarning, match="beta=1"
+    ):  # there is no infinite-horizon solution, and none is asked for
         ddp = DiscreteDP(r, p, 1.0)
     v, sigma = backward_induction(ddp, horizon)
     for s in range(6):
@@ -238,7 +298,13 @@ def test_a_table_equals_a_linear_program() -> None:
                 row[h + 1] += p[s, a]
                 rows.append(row[:horizon].ravel())
                 right.append(-r[s, a])
-    solution = linprog(np.ones(horizon * states), A_ub=np.array(rows), b_ub=right, bounds=(None, None), method="highs")
+    solution = linprog(
+        np.ones(horizon * states),
+        A_ub=np.array(rows),
+        b_ub=right,
+        bounds=(None, None),
+        method="highs",
+    )
     values = [tabular_plan(pkd.TabularMDP(p, r, horizon, start=s)).value for s in range(states)]
     assert values == pytest.approx(np.asarray(solution.x)[:states].tolist(), abs=1e-7)
 
@@ -260,7 +326,9 @@ def test_river_swim() -> None:
 @pytest.mark.parametrize(("horizon", "chance"), [(20, 0.199132700835), (100, 0.744190287829)])
 def test_frozen_lake_from_gymnasium(horizon: int, chance: float) -> None:
     env = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True)
-    assert tabular_plan(pkd.TabularMDP.from_gymnasium(env, horizon)).value == pytest.approx(chance, abs=1e-10)
+    assert tabular_plan(pkd.TabularMDP.from_gymnasium(env, horizon)).value == pytest.approx(
+        chance, abs=1e-10
+    )
 
 
 class Blocks(pkd.PartiallyKnownMDP):
@@ -272,10 +340,20 @@ class Blocks(pkd.PartiallyKnownMDP):
         self.count = self.length * rng.choice([4, 6, 8, 10])
         self.first = rng.randrange(self.count)
         patterns = [
-            [(rng.choice([0.0, 0.5, 1.0]), rng.choice([0, 1, 1, 2]), rng.randrange(self.count), rng.random() < 0.6) for _ in range(3)]
+            [
+                (
+                    rng.choice([0.0, 0.5, 1.0]),
+                    rng.choice([0, 1, 1, 2]),
+                    rng.randrange(self.count),
+                    rng.random() < 0.6,
+                )
+                for _ in range(3)
+            ]
             for _ in range(rng.choice([2, 3]))
         ]
-        self.blocks = [(rng.choice(patterns), rng.random() < 0.3) for _ in range(self.count // self.length)]
+        self.blocks = [
+            (rng.choice(patterns), rng.random() < 0.3) for _ in range(self.count // self.length)
+        ]
         self.blocks[-1] = (self.blocks[-1][0], False)  # a CHANCE block leads to later ones
 
     def start(self) -> Any:
@@ -292,11 +370,24 @@ class Blocks(pkd.PartiallyKnownMDP):
         moves, chance = self.blocks[block]
         _, stride, target, whole = moves[a or 0]
         target += stride * (y if whole else y - block * self.length)
-        target = min(self.count - 1, max((block + 1) * self.length, target)) if chance else target % self.count
+        target = (
+            min(self.count - 1, max((block + 1) * self.length, target))
+            if chance
+            else target % self.count
+        )
         return [(1.0, target, pkd.sure(None))]
 
 
-RARE = (1190, 3102, 3884, 5253, 1003338, 1003895, 1004721, 1007105)  # a copy lives on in layers in which its original does not
+RARE = (
+    1190,
+    3102,
+    3884,
+    5253,
+    1003338,
+    1003895,
+    1004721,
+    1007105,
+)  # a copy lives on in layers in which its original does not
 
 
 @pytest.mark.parametrize("seed", [*range(100), *RARE])

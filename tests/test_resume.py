@@ -38,7 +38,9 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, saves: int) -> None:
 
 @pytest.mark.parametrize("delay_law", ["known", "unknown"])
 @pytest.mark.parametrize("replan", ["every", "doubling"])
-@pytest.mark.parametrize("optimism", [pkd.MVP.practical(), pkd.PosteriorSampling()], ids=["practical", "posterior"])
+@pytest.mark.parametrize(
+    "optimism", [pkd.MVP.practical(), pkd.PosteriorSampling()], ids=["practical", "posterior"]
+)
 def test_a_stopped_run_ends_as_if_it_had_never_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimism: Any, replan: Any, delay_law: str
 ) -> None:
@@ -74,7 +76,14 @@ def test_a_damaged_checkpoint_gets_one_clear_error(tmp_path: Path) -> None:
 def test_a_finished_run_taken_up_again_has_the_values_of_its_plan(tmp_path: Path) -> None:
     delayed = problem()
     first, again = (
-        pkd.learn(delayed.known(), delayed.law(), 50, optimism=pkd.MVP.practical(), checkpoint=tmp_path / "run.npz") for _ in range(2)
+        pkd.learn(
+            delayed.known(),
+            delayed.law(),
+            50,
+            optimism=pkd.MVP.practical(),
+            checkpoint=tmp_path / "run.npz",
+        )
+        for _ in range(2)
     )
     assert first.policy is not None
     assert again.policy is not None
@@ -86,4 +95,10 @@ def test_a_checkpoint_is_not_that_of_a_run_with_other_counts(tmp_path: Path) -> 
     delayed = problem()
     pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz")
     with pytest.raises(pkd.ModelError, match="is the checkpoint of another run"):
-        pkd.learn(delayed.known(), delayed.law(), 50, checkpoint=tmp_path / "run.npz", counts={(0, 0): {0: 1000, 1: 2000}})
+        pkd.learn(
+            delayed.known(),
+            delayed.law(),
+            50,
+            checkpoint=tmp_path / "run.npz",
+            counts={(0, 0): {0: 1000, 1: 2000}},
+        )

@@ -79,7 +79,13 @@ def test_hidden_queues_bound_the_returns_of_the_states_they_stand_for() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "safe"),
-    [((-2, 4), True), ((-2, 3.9), False), ((4, -2), False), (5, False), ((-2, float("inf")), False)],
+    [
+        ((-2, 4), True),
+        ((-2, 3.9), False),
+        ((4, -2), False),
+        (5, False),
+        ((-2, float("inf")), False),
+    ],
 )
 def test_a_declared_range_is_safe_where_the_returns_lie_in_it(declared: Any, safe: bool) -> None:
     graph = explore(having(return_range=declared))

@@ -18,7 +18,11 @@ from scipy.optimize import linprog
 import pkd
 from pkd.tabular import TabularMDP
 
-TWO = {"transitions": [[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]]], "rewards": [[0.0, -1.0], [1.0, 2.0]], "horizon": 3}
+TWO = {
+    "transitions": [[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]]],
+    "rewards": [[0.0, -1.0], [1.0, 2.0]],
+    "horizon": 3,
+}
 
 AVERAGE = "(transitions * rewards).sum(axis=2)"
 
@@ -34,7 +38,9 @@ def values_by_hand(mdp: TabularMDP) -> np.ndarray:
     """V_h(s) = max_a r(s, a) + sum_s' P(s'|s, a) V_{h+1}(s'), rows h = 1..H+1."""
     values = [np.zeros(mdp.n_states)]
     for _ in range(mdp.horizon):
-        values.append((mdp.rewards + np.einsum("ijk,k->ij", mdp.transitions, values[-1])).max(axis=1))
+        values.append(
+            (mdp.rewards + np.einsum("ijk,k->ij", mdp.transitions, values[-1])).max(axis=1)
+        )
     return np.array(values[::-1])
 
 
@@ -54,7 +60,10 @@ def test_plan_gives_the_q_values_of_every_step() -> None:
     plan, values = pkd.plan(mdp.model(), mdp.law()), values_by_hand(mdp)
     for h in range(1, mdp.horizon + 1):
         for s in range(mdp.n_states):
-            expected = {a: mdp.rewards[s, a] + mdp.transitions[s, a] @ values[h] for a in range(mdp.n_actions)}
+            expected = {
+                a: mdp.rewards[s, a] + mdp.transitions[s, a] @ values[h]
+                for a in range(mdp.n_actions)
+            }
             assert plan.values(h, s, None) == pytest.approx(expected, abs=1e-10)
             assert plan.action(h, s, None) == max(expected, key=lambda a: expected[a])
 
@@ -64,8 +73,12 @@ def test_plan_equals_backward_induction_of_quantecon() -> None:
     from quantecon.markov import DiscreteDP, backward_induction
 
     mdp = random_mdp(11)
-    values, _ = backward_induction(DiscreteDP(mdp.rewards.copy(), mdp.transitions.copy(), beta=1.0), mdp.horizon)
-    assert pkd.plan(mdp.model(), mdp.law()).value == pytest.approx(mdp.start_distribution @ values[0], abs=1e-10)
+    values, _ = backward_induction(
+        DiscreteDP(mdp.rewards.copy(), mdp.transitions.copy(), beta=1.0), mdp.horizon
+    )
+    assert pkd.plan(mdp.model(), mdp.law()).value == pytest.approx(
+        mdp.start_distribution @ values[0], abs=1e-10
+    )
 
 
 def test_plan_equals_the_linear_program_over_occupation_measures() -> None:
@@ -85,7 +98,10 @@ def test_riverswim_has_its_known_optimal_value() -> None:
     for s in range(6):
         transitions[s, 0, max(s - 1, 0)] = 1.0
         transitions[s, 1, [max(s - 1, 0), s, min(s + 1, 5)]] = (0.05, 0.6, 0.35)
-    transitions[0, 1], transitions[5, 1] = np.eye(6)[0] * 0.4 + np.eye(6)[1] * 0.6, np.eye(6)[4] * 0.4 + np.eye(6)[5] * 0.6
+    transitions[0, 1], transitions[5, 1] = (
+        np.eye(6)[0] * 0.4 + np.eye(6)[1] * 0.6,
+        np.eye(6)[4] * 0.4 + np.eye(6)[5] * 0.6,
+    )
     rewards = np.zeros((6, 2))
     rewards[0, 0], rewards[5, 1] = 0.005, 1.0
     mdp = TabularMDP(transitions, rewards, horizon=20)
@@ -94,9 +110,15 @@ def test_riverswim_has_its_known_optimal_value() -> None:
 
 @pytest.mark.parametrize(
     ("name", "horizon", "value"),
-    [("FrozenLake-v1", 20, 0.199132700835), ("FrozenLake-v1", 100, 0.744190287829), ("CliffWalking-v1", 30, -13.0)],
+    [
+        ("FrozenLake-v1", 20, 0.199132700835),
+        ("FrozenLake-v1", 100, 0.744190287829),
+        ("CliffWalking-v1", 30, -13.0),
+    ],
 )
-def test_gymnasium_tables_have_their_known_optimal_values(name: str, horizon: int, value: float) -> None:
+def test_gymnasium_tables_have_their_known_optimal_values(
+    name: str, horizon: int, value: float
+) -> None:
     assert optimum(TabularMDP.from_gymnasium(name, horizon)) == pytest.approx(value, abs=1e-11)
 
 
@@ -106,7 +128,9 @@ def test_taxi_ends_when_the_passenger_is_delivered() -> None:
 
 
 def test_a_gymnasium_environment_brings_its_own_step_limit() -> None:
-    assert TabularMDP.from_gymnasium(gymnasium.make("FrozenLake-v1", is_slippery=False)).horizon == 100
+    assert (
+        TabularMDP.from_gymnasium(gymnasium.make("FrozenLake-v1", is_slippery=False)).horizon == 100
+    )
 
 
 class Table(gymnasium.Env[int, int]):
@@ -129,22 +153,37 @@ def test_a_gymnasium_reward_is_the_expected_one() -> None:
 
 
 def test_an_environment_without_a_table_is_refused() -> None:
-    with pytest.raises(pkd.ModelError, match=r"^CartPole-v1: expected a transition table in env.unwrapped.P, found none"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"^CartPole-v1: expected a transition table in env.unwrapped.P, found none",
+    ):
         TabularMDP.from_gymnasium("CartPole-v1", 5)
 
 
 def test_an_environment_without_a_step_limit_needs_a_horizon() -> None:
-    with pytest.raises(pkd.ModelError, match=r"^Table has no step limit of its own; give a horizon$"):
+    with pytest.raises(
+        pkd.ModelError, match=r"^Table has no step limit of its own; give a horizon$"
+    ):
         TabularMDP.from_gymnasium(Table())
 
 
 def test_an_npz_file_gives_back_what_was_saved(tmp_path: Path) -> None:
-    saved = TabularMDP(**TWO, start=[0.25, 0.75], state_names=["low", "high"], action_names=["wait", "go"])
+    saved = TabularMDP(
+        **TWO, start=[0.25, 0.75], state_names=["low", "high"], action_names=["wait", "go"]
+    )
     saved.save_npz(tmp_path / "two.npz")
     read = TabularMDP.from_npz(tmp_path / "two.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["two.npz"]
-    assert (read.transitions.tolist(), read.rewards.tolist(), read.horizon) == (TWO["transitions"], TWO["rewards"], 3)
-    assert (read.start_distribution.tolist(), read.state_names, read.action_names) == ([0.25, 0.75], ("low", "high"), ("wait", "go"))
+    assert (read.transitions.tolist(), read.rewards.tolist(), read.horizon) == (
+        TWO["transitions"],
+        TWO["rewards"],
+        3,
+    )
+    assert (read.start_distribution.tolist(), read.state_names, read.action_names) == (
+        [0.25, 0.75],
+        ("low", "high"),
+        ("wait", "go"),
+    )
 
 
 def test_a_horizon_given_by_hand_goes_before_that_of_the_file(tmp_path: Path) -> None:
@@ -163,17 +202,23 @@ def test_a_start_state_of_an_npz_file_stays_a_state(tmp_path: Path) -> None:
         (None, "found no such file"),
         (b"hello", "found a file of another kind"),
         ({"P": TWO["transitions"]}, r"found only \['P'\]; add horizon and r"),
-        ({"P": np.array([{}]), "r": [[0.0]], "horizon": 1}, "found a file of another kind"),  # only pickle can read it
+        (
+            {"P": np.array([{}]), "r": [[0.0]], "horizon": 1},
+            "found a file of another kind",
+        ),  # only pickle can read it
     ],
 )
-def test_a_file_that_cannot_be_read_gets_one_clear_error(tmp_path: Path, content: Any, found: str) -> None:
+def test_a_file_that_cannot_be_read_gets_one_clear_error(
+    tmp_path: Path, content: Any, found: str
+) -> None:
     path = tmp_path / "bad.npz"
     if isinstance(content, bytes):
         path.write_bytes(content)
     elif content is not None:
         np.savez(path, **content)
     with pytest.raises(
-        pkd.ModelError, match=rf"bad\.npz: expected an \.npz file with arrays P \(S, A, S\), r \(S, A\) and horizon, {found}$"
+        pkd.ModelError,
+        match=rf"bad\.npz: expected an \.npz file with arrays P \(S, A, S\), r \(S, A\) and horizon, {found}$",
     ):
         TabularMDP.from_npz(path)
 
@@ -181,12 +226,30 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(tmp_path: Path, content
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"transitions": [[1, 2], [3]]}, "transitions: expected numbers of shape (S, A, S), found list that is no array of numbers"),
-        ({"transitions": np.zeros((2, 3))}, "transitions: expected numbers of shape (S, A, S), found shape (2, 3)"),
-        ({"transitions": [[[0.5, 0.4], [1, 0]], [[0, 1], [0, 1]]]}, "transitions[0, 0] sums to 0.9, not 1"),
-        ({"transitions": [[[1.5, -0.5], [1, 0]], [[0, 1], [0, 1]]]}, "transitions[0, 0] holds the negative probability -0.5"),
-        ({"transitions": [[[np.nan, 1], [1, 0]], [[0, 1], [0, 1]]]}, "transitions[0, 0] holds a number that is not finite"),
-        ({"rewards": [0.0, 1.0]}, "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2,)"),
+        (
+            {"transitions": [[1, 2], [3]]},
+            "transitions: expected numbers of shape (S, A, S), found list that is no array of numbers",
+        ),
+        (
+            {"transitions": np.zeros((2, 3))},
+            "transitions: expected numbers of shape (S, A, S), found shape (2, 3)",
+        ),
+        (
+            {"transitions": [[[0.5, 0.4], [1, 0]], [[0, 1], [0, 1]]]},
+            "transitions[0, 0] sums to 0.9, not 1",
+        ),
+        (
+            {"transitions": [[[1.5, -0.5], [1, 0]], [[0, 1], [0, 1]]]},
+            "transitions[0, 0] holds the negative probability -0.5",
+        ),
+        (
+            {"transitions": [[[np.nan, 1], [1, 0]], [[0, 1], [0, 1]]]},
+            "transitions[0, 0] holds a number that is not finite",
+        ),
+        (
+            {"rewards": [0.0, 1.0]},
+            "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2,)",
+        ),
         (
             {"rewards": np.zeros((2, 2, 2))},
             f"rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); average over s' first: {AVERAGE}",
@@ -243,13 +306,21 @@ def test_a_learner_is_told_nothing_about_supports_unless_asked() -> None:
 
 def test_a_branching_bound_below_the_truth_is_refused() -> None:
     assert TabularMDP(**TWO).model(branching=2).branching((0, 1)) == 2
-    with pytest.raises(pkd.ModelError, match=r"^branching=1, but transitions\[0, 0\] has 2 successors; give at least 2, or None$"):
+    with pytest.raises(
+        pkd.ModelError,
+        match=r"^branching=1, but transitions\[0, 0\] has 2 successors; give at least 2, or None$",
+    ):
         TabularMDP(**TWO).model(branching=1)
 
 
 def test_names_become_labels() -> None:
     model = TabularMDP(**TWO, state_names=["low", "high"], action_names=["wait", "go"]).model()
-    assert (model.x_label(1), model.y_label(None), model.action_label(0), model.feature_label((1, 0))) == ("high", "", "wait", "high, wait")
+    assert (
+        model.x_label(1),
+        model.y_label(None),
+        model.action_label(0),
+        model.feature_label((1, 0)),
+    ) == ("high", "", "wait", "high, wait")
 
 
 @given(seed=st.integers(0, 10_000))
@@ -257,7 +328,10 @@ def test_the_law_is_the_table(seed: int) -> None:
     mdp = random_mdp(seed, n_states=3, n_actions=2)
     law = mdp.law()
     assert len(law) == 6
-    assert all(row == {t: p for t, p in enumerate(mdp.transitions[z].tolist()) if p > 0} for z, row in law.items())
+    assert all(
+        row == {t: p for t, p in enumerate(mdp.transitions[z].tolist()) if p > 0}
+        for z, row in law.items()
+    )
 
 
 def test_the_law_has_no_entry_for_a_pair_that_does_not_exist() -> None:

@@ -19,7 +19,11 @@ def fails(which: int) -> int:
 
 def test_results_come_in_the_order_of_the_jobs() -> None:
     ended: list[int] = []
-    assert spread(divmod, [(7, 2), (9, 4), (8, 3)], 2, lambda: ended.append(1)) == [(3, 1), (2, 1), (2, 2)]
+    assert spread(divmod, [(7, 2), (9, 4), (8, 3)], 2, lambda: ended.append(1)) == [
+        (3, 1),
+        (2, 1),
+        (2, 2),
+    ]
     assert len(ended) == 3
 
 
@@ -35,18 +39,44 @@ def test_there_is_at_least_one_worker() -> None:
 
 
 def test_a_seed_gives_the_same_bits_whatever_the_number_of_workers(tmp_path: Path) -> None:
-    words = ["learn", "two_state_chain", "--delay", "1", "--episodes", "200", "--optimism", "practical", "--seeds", "2", "--quiet"]
+    words = [
+        "learn",
+        "two_state_chain",
+        "--delay",
+        "1",
+        "--episodes",
+        "200",
+        "--optimism",
+        "practical",
+        "--seeds",
+        "2",
+        "--quiet",
+    ]
     for workers in ("1", "2"):
-        assert main([*words, "--workers", workers, "--save", str(tmp_path / f"by{workers}.npz")]) == 0
+        assert (
+            main([*words, "--workers", workers, "--save", str(tmp_path / f"by{workers}.npz")]) == 0
+        )
     for seed in (0, 1):
-        alone, shared = (pkd.Run.load(tmp_path / f"by{workers}-{seed}.npz") for workers in ("1", "2"))
+        alone, shared = (
+            pkd.Run.load(tmp_path / f"by{workers}-{seed}.npz") for workers in ("1", "2")
+        )
         assert alone.config["seed"] == seed
         assert alone.differences(shared) == []
         assert alone.words is not None  # the policy of a worker reaches its file
 
 
 def test_compare_shares_its_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["compare", "two_state_chain", "--episodes", "100", "--rules", "practical,greedy", "--seeds", "2", "--quiet"]
+    words = [
+        "compare",
+        "two_state_chain",
+        "--episodes",
+        "100",
+        "--rules",
+        "practical,greedy",
+        "--seeds",
+        "2",
+        "--quiet",
+    ]
     tables = []
     for workers in ("1", "2"):
         assert main([*words, "--workers", workers, "--csv", str(tmp_path / f"{workers}.csv")]) == 0

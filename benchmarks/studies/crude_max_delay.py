@@ -26,9 +26,22 @@ from pkd_delay.law import DelayLaw
 from pkd_delay.problems import random_mdp
 
 STATES, ACTIONS, HORIZON, ACTUAL = 3, 2, 8, 2
-RULE = pkd.MVP()  # the theory's logarithm is where shares and W enter; practical constants have neither
+RULE = (
+    pkd.MVP()
+)  # the theory's logarithm is where shares and W enter; practical constants have neither
 LEARNERS = ("law known", "law known, even shares", "law unknown")
-HEADERS = ["learner", "constants", "D told", "W told", "K", "seeds", "regret", "s.e.", "times that of the true D", "its s.e."]
+HEADERS = [
+    "learner",
+    "constants",
+    "D told",
+    "W told",
+    "K",
+    "seeds",
+    "regret",
+    "s.e.",
+    "times that of the true D",
+    "its s.e.",
+]
 
 
 @attrs.frozen
@@ -77,12 +90,28 @@ def study(setting: Setting) -> Report:
             samples.append(final_regrets(model, law, setting.episodes, RULE, range(setting.seeds)))
             m, times = mean(samples[-1]), ratio(samples[-1], samples[0])
             waits = told if unknown else ACTUAL
-            rows.append([learner, RULE.label, told, waits, setting.episodes, setting.seeds, m.value, m.error, times.value, times.error])
+            rows.append(
+                [
+                    learner,
+                    RULE.label,
+                    told,
+                    waits,
+                    setting.episodes,
+                    setting.seeds,
+                    m.value,
+                    m.error,
+                    times.value,
+                    times.error,
+                ]
+            )
         curve(ax, setting.told, [mean(sample) for sample in samples], RULE.label)
         from_zero(ax)
         ax.set(title=learner)
         sizes_as_ticks(ax, setting.told)
-        ax.set(xlabel=f"D told to the learner (no delay exceeds {ACTUAL})", ylabel=f"regret after {setting.episodes} episodes")
+        ax.set(
+            xlabel=f"D told to the learner (no delay exceeds {ACTUAL})",
+            ylabel=f"regret after {setting.episodes} episodes",
+        )
         ax.legend(fontsize="small")
         lines.append(conclusion(learner, setting.told, samples))
     constants = {
@@ -92,7 +121,9 @@ def study(setting: Setting) -> Report:
         "delta": 0.05,
         "replan": "doubling",
     }
-    return Report("crude_max_delay", "A crude bound on the delay", constants, HEADERS, rows, lines, figure)
+    return Report(
+        "crude_max_delay", "A crude bound on the delay", constants, HEADERS, rows, lines, figure
+    )
 
 
 def made(learner: str, mdp: pkd.TabularMDP, told: int) -> tuple[Any, Any]:

@@ -26,13 +26,27 @@ from pkd_delay.problems import random_mdp
 STATES, ACTIONS, HORIZON, MAX_DELAY = 3, 2, 6, 3
 RULES = {"practical": pkd.MVP.practical(), "theory": pkd.MVP()}
 LAWS = ("known", "unknown")
-HEADERS = ["constants", "W", "law", "features", "K", "seeds", "regret", "s.e.", "unknown / known", "its s.e.", "ratio of the bounds"]
+HEADERS = [
+    "constants",
+    "W",
+    "law",
+    "features",
+    "K",
+    "seeds",
+    "regret",
+    "s.e.",
+    "unknown / known",
+    "its s.e.",
+    "ratio of the bounds",
+]
 
 
 @attrs.frozen
 class Setting:
     longest: Sequence[int] = (1, 2, 3)
-    episodes: Mapping[str, int] = attrs.field(factory=lambda: {"practical": 20_000, "theory": 200_000})
+    episodes: Mapping[str, int] = attrs.field(
+        factory=lambda: {"practical": 20_000, "theory": 200_000}
+    )
     seeds: int = 12
 
 
@@ -54,8 +68,14 @@ def study(setting: Setting) -> Report:
         episodes = setting.episodes[name]
         for longest in setting.longest:
             delayed = problem(longest)
-            models = {"known": pkd.compile(delayed.known()), "unknown": pkd.compile(delayed.unknown())}
-            sample = {law: final_regrets(models[law], delayed.law(), episodes, rule, range(setting.seeds)) for law in LAWS}
+            models = {
+                "known": pkd.compile(delayed.known()),
+                "unknown": pkd.compile(delayed.unknown()),
+            }
+            sample = {
+                law: final_regrets(models[law], delayed.law(), episodes, rule, range(setting.seeds))
+                for law in LAWS
+            }
             times = ratio(sample["unknown"], sample["known"])
             sizes = (STATES, ACTIONS, HORIZON, MAX_DELAY, longest, STATES, episodes)
             theorem = float(bounds.unknown_delay(*sizes) / bounds.known_delay(*sizes))
@@ -72,7 +92,11 @@ def study(setting: Setting) -> Report:
         for law, means in curves.items():
             curve(ax, setting.longest, means, f"law {law}")
         from_zero(ax)
-        ax.set(title=rule.label, xlabel="W, the largest inter-arrival time", ylabel=f"regret after {episodes} episodes")
+        ax.set(
+            title=rule.label,
+            xlabel="W, the largest inter-arrival time",
+            ylabel=f"regret after {episodes} episodes",
+        )
         sizes_as_ticks(ax, setting.longest)
         ax.legend(fontsize="small")
     constants = {
@@ -85,7 +109,15 @@ def study(setting: Setting) -> Report:
         "The ratio of the bounds is for the worst law and the worst problem. In a run all arrivals of a state and action are learned from "
         "the same inter-arrival times, and an error in them costs only as much as the plan depends on when the next state comes."
     )
-    return Report("delay_law", "Known against unknown law of the delay", constants, HEADERS, rows, lines, figure)
+    return Report(
+        "delay_law",
+        "Known against unknown law of the delay",
+        constants,
+        HEADERS,
+        rows,
+        lines,
+        figure,
+    )
 
 
 if __name__ == "__main__":

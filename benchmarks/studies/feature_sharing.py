@@ -26,7 +26,17 @@ from benchmarks.studies.report import Report, command_line, curve, panels, sizes
 HORIZON, ACTIONS, NOISES = 6, 2, 3
 LAWS_OF_FIRST, GROUPS_OF_SECOND = 2, 4
 PARTS = ("|Z| grows", "S A grows")
-HEADERS = ["part", "constants", "S A", "|Z|", "K", "seeds", "regret", "s.e.", "slope from the size before"]
+HEADERS = [
+    "part",
+    "constants",
+    "S A",
+    "|Z|",
+    "K",
+    "seeds",
+    "regret",
+    "s.e.",
+    "slope from the size before",
+]
 
 
 @attrs.frozen
@@ -34,11 +44,19 @@ class Setting:
     states: int = 32  # of the first part
     features: Sequence[int] = (2, 4, 8, 16, 32, 64)
     boards: Sequence[int] = (4, 8, 16, 32, 64, 128)  # S of the second part
-    episodes: Mapping[str, int] = attrs.field(factory=lambda: {"practical": 20_000, "theory": 100_000})
+    episodes: Mapping[str, int] = attrs.field(
+        factory=lambda: {"practical": 20_000, "theory": 100_000}
+    )
     seeds: int = 30
 
 
-QUICK = Setting(states=16, features=(2, 8, 32), boards=(4, 16, 64), episodes={"practical": 5_000, "theory": 50_000}, seeds=5)
+QUICK = Setting(
+    states=16,
+    features=(2, 8, 32),
+    boards=(4, 16, 64),
+    episodes={"practical": 5_000, "theory": 50_000},
+    seeds=5,
+)
 RULES = {"practical": pkd.MVP.practical(), "theory": pkd.MVP()}
 
 
@@ -53,7 +71,9 @@ class Board(pkd.NoiseMDP):
         order = rng.permutation(states * ACTIONS)
         self.group = (order % groups).reshape(states, ACTIONS).tolist()
         self.part = (order // groups % parts).reshape(states, ACTIONS).tolist()
-        self.laws = rng.dirichlet(np.ones(NOISES), size=groups).tolist()  # for `law_of`; the learner is never asked to look here
+        self.laws = rng.dirichlet(
+            np.ones(NOISES), size=groups
+        ).tolist()  # for `law_of`; the learner is never asked to look here
 
     def initial(self) -> int:
         return 0
@@ -81,7 +101,9 @@ def study(setting: Setting) -> Report:
     rows: list[Sequence[Any]] = []
     lines = []
     parts = {
-        PARTS[0]: [(z, (setting.states, LAWS_OF_FIRST, z // LAWS_OF_FIRST)) for z in setting.features],
+        PARTS[0]: [
+            (z, (setting.states, LAWS_OF_FIRST, z // LAWS_OF_FIRST)) for z in setting.features
+        ],
         PARTS[1]: [(ACTIONS * s, (s, GROUPS_OF_SECOND, 1)) for s in setting.boards],
     }
     for ax, (part, points) in zip(axes, parts.items(), strict=True):
@@ -90,15 +112,35 @@ def study(setting: Setting) -> Report:
             episodes = setting.episodes[name]
             samples = [regrets(shape, episodes, rule, setting.seeds) for _, shape in points]
             means = [mean(sample) for sample in samples]
-            for (_, (s, groups, cut)), m, local in zip(points, means, rising(sizes, samples), strict=True):
-                rows.append([part, name, ACTIONS * s, groups * cut, episodes, setting.seeds, m.value, m.error, local])
+            for (_, (s, groups, cut)), m, local in zip(
+                points, means, rising(sizes, samples), strict=True
+            ):
+                rows.append(
+                    [
+                        part,
+                        name,
+                        ACTIONS * s,
+                        groups * cut,
+                        episodes,
+                        setting.seeds,
+                        m.value,
+                        m.error,
+                        local,
+                    ]
+                )
             found = slope(sizes, samples)
             curve(ax, sizes, means, f"{rule.label}, K = {episodes}: slope {found.value:.2f}")
-            predicted, words = (0.5, "the 1/2 of the leading term") if part == PARTS[0] else (0.0, "0")
-            lines.append(f"{part}, {name} constants, K = {episodes}: the slope is {found}, which {against(found, predicted, words)}.")
+            predicted, words = (
+                (0.5, "the 1/2 of the leading term") if part == PARTS[0] else (0.0, "0")
+            )
+            lines.append(
+                f"{part}, {name} constants, K = {episodes}: the slope is {found}, which {against(found, predicted, words)}."
+            )
         ax.set(xscale="log", yscale="log", title=part)
         sizes_as_ticks(ax, sizes)
-        ax.set(xlabel=part.removesuffix(" grows"), ylabel="regret, mean of the seeds, bars of two s.e.")
+        ax.set(
+            xlabel=part.removesuffix(" grows"), ylabel="regret, mean of the seeds, bars of two s.e."
+        )
         ax.legend(fontsize="small")
     constants = {
         "boards": f"H = {HORIZON}, A = {ACTIONS}, {NOISES} noises",
@@ -116,13 +158,24 @@ def study(setting: Setting) -> Report:
         "A slope in S A other than 0 is not the price of learning more laws: |Z| is the same. It is the boards that differ, and for the "
         "constants of the theory log |Y| as well."
     )
-    return Report("feature_sharing", "Regret against |Z| and against S A", constants, HEADERS, rows, lines, figure)
+    return Report(
+        "feature_sharing",
+        "Regret against |Z| and against S A",
+        constants,
+        HEADERS,
+        rows,
+        lines,
+        figure,
+    )
 
 
 def regrets(shape: tuple[int, int, int], episodes: int, rule: Any, seeds: int) -> Any:
     """The regret of each seed on its own board."""
     boards = [Board(*shape, seed) for seed in range(seeds)]
-    found = [pkd.learn(board, law_of(board), episodes, optimism=rule, seed=seed) for seed, board in enumerate(boards)]
+    found = [
+        pkd.learn(board, law_of(board), episodes, optimism=rule, seed=seed)
+        for seed, board in enumerate(boards)
+    ]
     return np.array([run.regret[-1] for run in found])
 
 

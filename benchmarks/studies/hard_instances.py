@@ -28,7 +28,19 @@ from pkd_delay.theory.hard import HardInstance, InstancePrior, lower_bound
 
 STATES, ACTIONS, HORIZON, DEGREE = 52, 2, 32, 2
 AGENTS = ("MVP-Delayed", "naive")
-HEADERS = ["eps / proof", "agent", "D", "seeds", "eps", "gap", "features", "regret", "s.e.", "share of choosing at random", "lower bound"]
+HEADERS = [
+    "eps / proof",
+    "agent",
+    "D",
+    "seeds",
+    "eps",
+    "gap",
+    "features",
+    "regret",
+    "s.e.",
+    "share of choosing at random",
+    "lower bound",
+]
 
 
 @attrs.frozen
@@ -83,18 +95,32 @@ def study(setting: Setting) -> Report:
         nothing = []
         for delay in setting.delays:
             theorem = lower_bound(STATES, ACTIONS, HORIZON, delay, 2 * delay, setting.episodes)
-            prior = InstancePrior(STATES, ACTIONS, HORIZON, delay, 2 * delay, multiple * theorem.scale, DEGREE)
+            prior = InstancePrior(
+                STATES, ACTIONS, HORIZON, delay, 2 * delay, multiple * theorem.scale, DEGREE
+            )
             instances = [draw(prior, seed) for seed in range(setting.seeds)]
-            nothing.append(setting.episodes * np.array([instance.optimal_value - at_random(instance) for instance in instances]))
+            nothing.append(
+                setting.episodes
+                * np.array([instance.optimal_value - at_random(instance) for instance in instances])
+            )
             for agent in AGENTS[: 1 + (delay <= setting.naive_up_to)]:
                 features, sample = runs(agent, instances, setting.episodes)
                 regrets[agent].append(sample)
                 share, m = ratio(sample, nothing[-1]), mean(sample)
                 size = [setting.seeds, prior.scale, prior.gap, features]
-                rows.append([multiple, agent, delay, *size, m.value, m.error, share.value, theorem.value])
+                rows.append(
+                    [multiple, agent, delay, *size, m.value, m.error, share.value, theorem.value]
+                )
         for agent, samples in regrets.items():
             curve(ax, setting.delays[: len(samples)], [mean(sample) for sample in samples], agent)
-        curve(ax, setting.delays, [mean(sample) for sample in nothing], "choosing at random", linestyle=":", color="0.6")
+        curve(
+            ax,
+            setting.delays,
+            [mean(sample) for sample in nothing],
+            "choosing at random",
+            linestyle=":",
+            color="0.6",
+        )
         times = "the proof's eps" if multiple == 1 else f"{multiple} times the proof's eps"
         ax.set(xscale="log", yscale="log", title=times)
         ax.set(xlabel="D", ylabel=f"regret after {setting.episodes} episodes, bars of two s.e.")
@@ -105,7 +131,8 @@ def study(setting: Setting) -> Report:
         "sizes": f"S = {STATES}, A = {ACTIONS}, H = {HORIZON}, B = 2 D, D~ = D",
         "K": setting.episodes,
         "seeds": f"0..{setting.seeds - 1}, each with its own instance (prior of degree {DEGREE}, the better pair drawn uniformly)",
-        "constants": pkd.MVP.practical().label + " (c1 = 0.5, c2 = 0.25, log factor 1) for both agents",
+        "constants": pkd.MVP.practical().label
+        + " (c1 = 0.5, c2 = 0.25, log factor 1) for both agents",
         "replan": "doubling",
     }
     below = min(row[HEADERS.index("regret")] / row[HEADERS.index("lower bound")] for row in rows)
@@ -113,7 +140,15 @@ def study(setting: Setting) -> Report:
         f"The formula of the lower bound is at least {below:.3g} times smaller than every mean regret here: its constant, 1/4608, is what "
         "the proof can show, and the theorem starts at a D~ of some millions."
     )
-    return Report("hard_instances", "Regret against D on hard instances", constants, HEADERS, rows, lines, figure)
+    return Report(
+        "hard_instances",
+        "Regret against D on hard instances",
+        constants,
+        HEADERS,
+        rows,
+        lines,
+        figure,
+    )
 
 
 def draw(prior: InstancePrior, seed: int) -> HardInstance:
@@ -139,11 +174,15 @@ def runs(agent: str, instances: Sequence[HardInstance], episodes: int) -> tuple[
     for seed, instance in enumerate(instances):
         rows = instance.mdp().law()
         law = rows if agent == "MVP-Delayed" else lambda z, rows=rows: rows[z[0]]
-        sample.append(pkd.learn(compiled, law, episodes, optimism=pkd.MVP.practical(), seed=seed).regret[-1])
+        sample.append(
+            pkd.learn(compiled, law, episodes, optimism=pkd.MVP.practical(), seed=seed).regret[-1]
+        )
     return len(compiled.features), np.array(sample)
 
 
-def conclusions(times: str, delays: Sequence[int], regrets: dict[str, list[Any]], nothing: Sequence[Any]) -> list[str]:
+def conclusions(
+    times: str, delays: Sequence[int], regrets: dict[str, list[Any]], nothing: Sequence[Any]
+) -> list[str]:
     """The growth of each agent with D, and how far each is from choosing at random."""
     lines = []
     for agent, samples in regrets.items():
@@ -158,7 +197,9 @@ def conclusions(times: str, delays: Sequence[int], regrets: dict[str, list[Any]]
     both = len(regrets["naive"])
     if both:
         apart = ratio(regrets["naive"][-1], regrets["MVP-Delayed"][both - 1])
-        lines.append(f"{times}, D = {delays[both - 1]}: the naive agent has {apart} times the regret of MVP-Delayed.")
+        lines.append(
+            f"{times}, D = {delays[both - 1]}: the naive agent has {apart} times the regret of MVP-Delayed."
+        )
     return lines
 
 

@@ -25,10 +25,17 @@ class Estimate(NamedTuple):
         return f"{self.value:.3g} (s.e. {self.error:.1g})"
 
 
-def final_regrets(model: Any, law: Any, episodes: int, rule: Any, seeds: Iterable[int], **options: Any) -> Floats:
+def final_regrets(
+    model: Any, law: Any, episodes: int, rule: Any, seeds: Iterable[int], **options: Any
+) -> Floats:
     """The cumulative regret after the last episode, one number for each seed."""
     compiled = pkd.compile(model)
-    return np.array([pkd.learn(compiled, law, episodes, optimism=rule, seed=seed, **options).regret[-1] for seed in seeds])
+    return np.array(
+        [
+            pkd.learn(compiled, law, episodes, optimism=rule, seed=seed, **options).regret[-1]
+            for seed in seeds
+        ]
+    )
 
 
 def mean(sample: Floats) -> Estimate:

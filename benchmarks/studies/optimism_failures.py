@@ -79,11 +79,21 @@ def study(setting: Setting) -> Report:
         for delta in setting.deltas:
             shares = []
             for scale in setting.scales:
-                rows.append([name, "scaled", scale, delta, *failures(compiled, law, scaled(scale), delta, setting)])
+                rows.append(
+                    [
+                        name,
+                        "scaled",
+                        scale,
+                        delta,
+                        *failures(compiled, law, scaled(scale), delta, setting),
+                    ]
+                )
                 shares.append(rows[-1][HEADERS.index("share of runs")])
             ax.plot(setting.scales, shares, marker="o", markersize=4, label=f"delta = {delta:g}")
         for label, rule in OTHERS.items():  # these do not look at delta
-            rows.append([name, label, "-", "-", *failures(compiled, law, rule, setting.deltas[0], setting)])
+            rows.append(
+                [name, label, "-", "-", *failures(compiled, law, rule, setting.deltas[0], setting)]
+            )
         practical = rows[-len(OTHERS)][HEADERS.index("share of runs")]
         ax.axhline(practical, color="0.6", linestyle=":", label="practical constants")
         ax.set(xscale="log", ylim=(-0.03, 1.03), title=name)
@@ -97,13 +107,24 @@ def study(setting: Setting) -> Report:
         "replan": "every",
         "practical": "c1 = 0.5, c2 = 0.25, log factor 1",
     }
-    return Report("optimism_failures", "How often optimism fails", constants, HEADERS, rows, conclusions(rows, setting), figure)
+    return Report(
+        "optimism_failures",
+        "How often optimism fails",
+        constants,
+        HEADERS,
+        rows,
+        conclusions(rows, setting),
+        figure,
+    )
 
 
 def failures(compiled: Any, law: Any, rule: Any, delta: float, setting: Setting) -> list[Any]:
     """The columns from K on: how many of the runs have a plan below the optimum, and what they lose."""
     runs = [
-        pkd.learn(compiled, law, setting.episodes, optimism=rule, delta=delta, seed=seed, replan="every") for seed in range(setting.seeds)
+        pkd.learn(
+            compiled, law, setting.episodes, optimism=rule, delta=delta, seed=seed, replan="every"
+        )
+        for seed in range(setting.seeds)
     ]
     failing = sum(run.violations > 0 for run in runs)
     plans = sum(run.violations for run in runs) / sum(len(run.plans) for run in runs)
@@ -142,9 +163,16 @@ def conclusions(rows: Sequence[Sequence[Any]], setting: Setting) -> list[str]:
     for name in dict.fromkeys(row["problem"] for row in table):
         mine = [row for row in table if row["problem"] == name]
         scale = [row for row in mine if row["constants"] == "scaled"]
-        safe = [s for s in setting.scales if not any(row["runs that fail"] for row in scale if row["c1 / (20/3)"] == s)]
+        safe = [
+            s
+            for s in setting.scales
+            if not any(row["runs that fail"] for row in scale if row["c1 / (20/3)"] == s)
+        ]
         broken = [s for s in setting.scales if s not in safe]
-        by_delta = [[row["share of runs"] for row in scale if row["delta"] == d] for d in (max(setting.deltas), min(setting.deltas))]
+        by_delta = [
+            [row["share of runs"] for row in scale if row["delta"] == d]
+            for d in (max(setting.deltas), min(setting.deltas))
+        ]
         moved = max(abs(a - b) for a, b in zip(*by_delta, strict=True))
         practical = next(row for row in mine if row["constants"] == "practical")
         slow = max((row["regret"] for row in full if row["problem"] == name), default=float("nan"))

@@ -62,7 +62,9 @@ def fixed_problem(episodes: int) -> tuple[DelayedMDP, float]:
     value = np.zeros(mdp.n_states)
     for _ in range(mdp.horizon):
         value = mdp.rewards.mean(axis=1) + mdp.transitions.mean(axis=1) @ value
-    return delayed, pkd.plan(delayed.known(), delayed.law()).value - float(mdp.start_distribution @ value)
+    return delayed, pkd.plan(delayed.known(), delayed.law()).value - float(
+        mdp.start_distribution @ value
+    )
 
 
 def shrinking_gap(episodes: int) -> tuple[DelayedMDP, float]:
@@ -77,22 +79,57 @@ def study(setting: Setting) -> Report:
     slopes: dict[tuple[str, str], Estimate] = {}
     shares: dict[tuple[str, str], float] = {}
     points = len(setting.episodes)
-    for ax, family, make, fitted in zip(axes, FAMILIES, (fixed_problem, shrinking_gap), (setting.tail, points), strict=True):
+    for ax, family, make, fitted in zip(
+        axes, FAMILIES, (fixed_problem, shrinking_gap), (setting.tail, points), strict=True
+    ):
         problems = [make(k) for k in setting.episodes]
-        bounds = [float(pkd.bounds.regret_bound(d.known(), k)) for (d, _), k in zip(problems, setting.episodes, strict=True)]
+        bounds = [
+            float(pkd.bounds.regret_bound(d.known(), k))
+            for (d, _), k in zip(problems, setting.episodes, strict=True)
+        ]
         nothing = [k * lost for k, (_, lost) in zip(setting.episodes, problems, strict=True)]
         for name, rule in RULES.items():
             samples = [
-                final_regrets(delayed.known(), delayed.law(), k, rule, range(SPACING * i, SPACING * i + setting.seeds))
+                final_regrets(
+                    delayed.known(),
+                    delayed.law(),
+                    k,
+                    rule,
+                    range(SPACING * i, SPACING * i + setting.seeds),
+                )
                 for i, (k, (delayed, _)) in enumerate(zip(setting.episodes, problems, strict=True))
             ]
             means = [mean(sample) for sample in samples]
-            lines = zip(setting.episodes, means, rising(setting.episodes, samples), nothing, bounds, strict=True)
+            lines = zip(
+                setting.episodes,
+                means,
+                rising(setting.episodes, samples),
+                nothing,
+                bounds,
+                strict=True,
+            )
             for k, m, local, most, bound in lines:
-                rows.append([family, name, k, setting.seeds, m.value, m.error, local, m.value / most, m.value / bound])
+                rows.append(
+                    [
+                        family,
+                        name,
+                        k,
+                        setting.seeds,
+                        m.value,
+                        m.error,
+                        local,
+                        m.value / most,
+                        m.value / bound,
+                    ]
+                )
             slopes[family, name] = slope(setting.episodes[-fitted:], samples[-fitted:])
             shares[family, name] = means[-1].value / nothing[-1]
-            curve(ax, setting.episodes, means, f"{rule.label}: slope {slopes[family, name].value:.2f} of the last {fitted} K")
+            curve(
+                ax,
+                setting.episodes,
+                means,
+                f"{rule.label}: slope {slopes[family, name].value:.2f} of the last {fitted} K",
+            )
         ax.plot(setting.episodes, nothing, color="0.6", linestyle=":", label="choosing at random")
         root = nothing[0] * np.sqrt(np.array(setting.episodes) / setting.episodes[0])
         ax.plot(setting.episodes, root, color="0.6", linestyle="--", label="slope 1/2")
@@ -108,10 +145,22 @@ def study(setting: Setting) -> Report:
         "fit": f"the last {setting.tail} K of the one problem, all K of the shrinking gap",
     }
     title = "Regret against the number of episodes"
-    return Report("regret_in_episodes", title, constants, HEADERS, rows, conclusions(slopes, shares, rows), figure)
+    return Report(
+        "regret_in_episodes",
+        title,
+        constants,
+        HEADERS,
+        rows,
+        conclusions(slopes, shares, rows),
+        figure,
+    )
 
 
-def conclusions(slopes: dict[tuple[str, str], Estimate], shares: dict[tuple[str, str], float], rows: Sequence[Sequence[Any]]) -> list[str]:
+def conclusions(
+    slopes: dict[tuple[str, str], Estimate],
+    shares: dict[tuple[str, str], float],
+    rows: Sequence[Sequence[Any]],
+) -> list[str]:
     lines = [
         f"{family}, {name} constants: the fitted slope is {found}, which {against(found, 0.5, '1/2')}; at the largest K the regret "
         f"is {shares[family, name]:.2g} of that of choosing at random."
@@ -126,7 +175,9 @@ def conclusions(slopes: dict[tuple[str, str], Estimate], shares: dict[tuple[str,
         "A slope below 1/2 on one problem contradicts nothing: its gaps do not shrink with K, and an agent that stays optimistic leaves a "
         "policy with a gap once its bonus is smaller than the gap."
     )
-    lines.append("Where the slope is near 1, K is too small for the constants: the bonus still hides the differences between policies.")
+    lines.append(
+        "Where the slope is near 1, K is too small for the constants: the bonus still hides the differences between policies."
+    )
     return lines
 
 

@@ -59,18 +59,29 @@ def publish(report: Report, out: Path) -> None:
     report.figure.supxlabel(textwrap.fill(report.caption, WIDTH), fontsize=7)
     save_figure(report.figure, out / f"{report.name}.png")
     write_csv(out / f"{report.name}.csv", report.headers, report.rows)
-    body = textwrap.indent(table(report.headers, [[_short(value) for value in row] for row in report.rows]), "    ")
+    body = textwrap.indent(
+        table(report.headers, [[_short(value) for value in row] for row in report.rows]), "    "
+    )
     ends = "\n".join(f"- {sentence}" for sentence in report.conclusions)
     page = f"# {report.title}\n\n{report.caption}\n\n{body}\n\n{ends}\n"
     (out / f"{report.name}.md").write_text(page, encoding="utf-8")
     print(page)
 
 
-def command_line(study: Callable[[Setting], Report], full: Setting, quick: Setting, doc: str | None) -> None:
+def command_line(
+    study: Callable[[Setting], Report], full: Setting, quick: Setting, doc: str | None
+) -> None:
     """Runs a study as a command with --quick and --out."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
-    parser.add_argument("--out", type=Path, default=Path("out/studies"), help="folder for the files (default: out/studies)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("out/studies"),
+        help="folder for the files (default: out/studies)",
+    )
     args = parser.parse_args()
     began = time.perf_counter()
     report = study(quick if args.quick else full)
@@ -88,7 +99,13 @@ def panels(count: int) -> tuple[Figure, list[Any]]:
 def curve(ax: Any, x: Sequence[float], estimates: Sequence[Any], label: str, **style: Any) -> None:
     """Estimates with a bar of two standard errors."""
     values, errors = zip(*((e.value, e.error) for e in estimates), strict=True)
-    ax.errorbar(x, values, yerr=[2 * error for error in errors], label=label, **{"marker": "o", "markersize": 4, "capsize": 2} | style)
+    ax.errorbar(
+        x,
+        values,
+        yerr=[2 * error for error in errors],
+        label=label,
+        **{"marker": "o", "markersize": 4, "capsize": 2} | style,
+    )
 
 
 def from_zero(ax: Any) -> None:

@@ -32,7 +32,9 @@ class Live(SphinxDirective, ABC):
     def run(self) -> list[nodes.Node]:
         section = nodes.section()
         section.document = self.state.document
-        self.state.nested_parse(StringList(self.written().splitlines(), source=type(self).__name__), 0, section)
+        self.state.nested_parse(
+            StringList(self.written().splitlines(), source=type(self).__name__), 0, section
+        )
         return section.children
 
 
@@ -56,8 +58,12 @@ class CheckCatalogue(Live):
 
         lines = ["| check | what it says |", "|---|---|"]
         for check in CHECKS:
-            sentence = " ".join((inspect.getdoc(check) or "").split("\n\n")[0].split()).replace("|", r"\|")
-            lines.append(f"| `{check.__module__.rpartition('.')[2]}.{check.__name__}` | {sentence} |")
+            sentence = " ".join((inspect.getdoc(check) or "").split("\n\n")[0].split()).replace(
+                "|", r"\|"
+            )
+            lines.append(
+                f"| `{check.__module__.rpartition('.')[2]}.{check.__name__}` | {sentence} |"
+            )
         return "\n".join(lines)
 
 
@@ -83,10 +89,23 @@ class PaperMap(Live):
 def _entry(item: dict[str, Any]) -> str:
     """One item as an entry of a definition list; names that the reference knows become links."""
     label = f" `{item['label']}`" if "label" in item else ""
-    code = "Code: " + ", ".join(f"{{py:obj}}`{name}`" for name in item["code"]) + "." if "code" in item else ""
-    tests = "Tests: " + ", ".join(f"`{name.removeprefix('tests/')}`" for name in item["tests"]) + "." if "tests" in item else ""
+    code = (
+        "Code: " + ", ".join(f"{{py:obj}}`{name}`" for name in item["code"]) + "."
+        if "code" in item
+        else ""
+    )
+    tests = (
+        "Tests: " + ", ".join(f"`{name.removeprefix('tests/')}`" for name in item["tests"]) + "."
+        if "tests" in item
+        else ""
+    )
     said = item["says"][0].upper() + item["says"][1:] + "."
-    return "\n".join([f"{item['name']}{label}", *(f": {line}\n" for line in (said, item.get("why", ""), code, tests) if line)])
+    return "\n".join(
+        [
+            f"{item['name']}{label}",
+            *(f": {line}\n" for line in (said, item.get("why", ""), code, tests) if line),
+        ]
+    )
 
 
 def setup(app: Any) -> dict[str, bool]:

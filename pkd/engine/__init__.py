@@ -11,11 +11,15 @@ from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
 
-FEW_STATES = 5_000  # up to so many every state is kept apart: sweeps of small models are faster there
+FEW_STATES = (
+    5_000  # up to so many every state is kept apart: sweeps of small models are faster there
+)
 STATES_PER_BRANCH = 3  # states for each branch that was asked, from which stripes pay
 
 
-def compile(model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None) -> Compiled:
+def compile(
+    model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None
+) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
     large: True for the engine of large models (stripes), False for that of small ones (nodes); by

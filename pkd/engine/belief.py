@@ -26,7 +26,9 @@ class Belief(NamedTuple):
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
-    width: float  # a declared width of values; nan: each pair (z, y') has its own; 0 without a bonus
+    width: (
+        float  # a declared width of values; nan: each pair (z, y') has its own; 0 without a bonus
+    )
 
 
 class Tally(NamedTuple):

@@ -29,9 +29,13 @@ from pkd.sizes import RETURNS, may_overflow, returns_within
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
-Policy = np.ndarray  # which action each decision state takes in each layer, in the engine's own order
+Policy = (
+    np.ndarray
+)  # which action each decision state takes in each layer, in the engine's own order
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
-Counts = Mapping[Any, Mapping[Any, float]]  # {z: {x': n}}, of an unknown reward {feature: {value: n}}
+Counts = Mapping[
+    Any, Mapping[Any, float]
+]  # {z: {x': n}}, of an unknown reward {feature: {value: n}}
 
 
 class Player(Protocol):
@@ -92,7 +96,9 @@ class Compiled(ABC):
         self.features, self.outcomes, self.rewards = graph.features, graph.outcomes, graph.rewards
         self.n_y = graph.n_y
         known = [[p for _, p in law.law if p > 0] for law in graph.known]
-        self.row_ptr = lengths_to_ptr(np.array([*map(len, self.outcomes), *map(len, known)], np.int64))
+        self.row_ptr = lengths_to_ptr(
+            np.array([*map(len, self.outcomes), *map(len, known)], np.int64)
+        )
         self.known_p = np.array([p for row in known for p in row], float)
 
     # -- what an engine does -------------------------------------------------------------------------
@@ -182,7 +188,9 @@ class Compiled(ABC):
             rows=accumulate(p, self.row_ptr),
             reward_ptr=lengths_to_ptr(np.array([len(row) for row in paid], np.int64)),
             reward_value=np.array([float(value) for row in paid for value, _ in row], float),
-            reward_rows=np.concatenate([np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]),
+            reward_rows=np.concatenate(
+                [np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]
+            ),
         )
         return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world)
 
@@ -213,7 +221,9 @@ class Compiled(ABC):
         self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray
     ) -> None:
         """Fills a belief from the counts."""
-        kernels.estimate(self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus)
+        kernels.estimate(
+            self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
+        )
 
     # -- the logarithms of the bonus -----------------------------------------------------------------
 
@@ -237,7 +247,9 @@ class Compiled(ABC):
             return np.full(rows.shape, float(bonus.log_factor))
         b, size = self.branching[rows], float(self.n_features)
         ell1 = np.log(32 * self.horizon**2 * size * episodes / (delta * shares))
-        ell: np.ndarray = np.minimum(ell1, b * np.log(32 * self.horizon * b * size * episodes / delta))
+        ell: np.ndarray = np.minimum(
+            ell1, b * np.log(32 * self.horizon * b * size * episodes / delta)
+        )
         return ell
 
     def reward_bonus(self, bonus: Bonus, episodes: int, delta: float) -> np.ndarray:
@@ -261,7 +273,9 @@ class Compiled(ABC):
                 if name in self.reward_index:
                     findings.extend(self._add_rewards(tally, self.reward_index[name], row))
                 elif name not in self.feature_index:
-                    findings.append(f"counts have the feature {name!r}, which cannot occur in the model")
+                    findings.append(
+                        f"counts have the feature {name!r}, which cannot occur in the model"
+                    )
                 else:
                     findings.extend(self._add_counts(tally, name, row))
         if not (np.isfinite(tally.n).all() and np.isfinite(tally.rewards).all()):
@@ -356,12 +370,18 @@ class Compiled(ABC):
 
     def _size_findings(self) -> Iterator[str]:
         size: Any = self.model.n_features
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+        if size is not None and (
+            isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1
+        ):
             yield f"n_features = {size!r}; expected None or a positive whole number"
         if overrides(self.model, "branching"):
             for z, states in zip(self.features, self.outcomes, strict=True):
                 b: Any = self.model.branching(z)
-                if isinstance(b, bool) or not isinstance(b, int | np.integer) or not 1 <= b <= len(states):
+                if (
+                    isinstance(b, bool)
+                    or not isinstance(b, int | np.integer)
+                    or not 1 <= b <= len(states)
+                ):
                     yield f"branching({z!r}) is {b!r}; expected a whole number from 1 to {len(states)}"
         for reward in self.rewards:
             if reward.feature in self.feature_index:
@@ -402,7 +422,9 @@ class Compiled(ABC):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that a plan depends on, laws apart."""
-        digest = hashlib.sha256(f"{self.horizon} {self.n_y} {self.n_features} {self.model.return_range}".encode())
+        digest = hashlib.sha256(
+            f"{self.horizon} {self.n_y} {self.n_features} {self.model.return_range}".encode()
+        )
         for cells in self.graph.cells:
             for values in (cells.node, cells.action_ptr, cells.reward, cells.mean, cells.branch_ptr, cells.p,
                            cells.row, cells.landing, cells.share):  # fmt: skip

@@ -40,7 +40,12 @@ def cache_folder() -> str:
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     name = f"pkd-kernels-{digest.hexdigest()[:16]}"
-    roots = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"), Path("~/.cache").expanduser(), tempfile.gettempdir()]
+    roots = [
+        os.environ.get("NUMBA_CACHE_DIR"),
+        os.environ.get("XDG_CACHE_HOME"),
+        Path("~/.cache").expanduser(),
+        tempfile.gettempdir(),
+    ]
     for root in roots:
         if root and _writable(folder := Path(root) / name):
             return str(folder)

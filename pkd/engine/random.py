@@ -84,7 +84,9 @@ def gamma(state, shape):
             continue
         t = t * t * t
         u = uniform(state)
-        if u < 1.0 - 0.0331 * x * x * x * x or (u > 0.0 and np.log(u) < 0.5 * x * x + d * (1.0 - t + np.log(t))):
+        if u < 1.0 - 0.0331 * x * x * x * x or (
+            u > 0.0 and np.log(u) < 0.5 * x * x + d * (1.0 - t + np.log(t))
+        ):
             return d * t * boost
 
 

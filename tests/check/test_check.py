@@ -56,7 +56,9 @@ class Coin(NoiseMDP):
         return w, s + w
 
 
-@pytest.mark.parametrize("model", [Kiosk(), KernelKiosk(), Line(), Coin()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", [Kiosk(), KernelKiosk(), Line(), Coin()], ids=lambda model: type(model).__name__
+)
 def test_a_good_model_passes(model: PartiallyKnownMDP) -> None:
     check_model(model)
 
@@ -67,14 +69,19 @@ def test_every_random_model_passes_with_its_law_and_its_truth(case: strategies.C
 
 
 @given(strategies.cases(declared=False))
-def test_a_declared_range_may_be_as_tight_as_the_returns_and_no_tighter(case: strategies.Case) -> None:
+def test_a_declared_range_may_be_as_tight_as_the_returns_and_no_tighter(
+    case: strategies.Case,
+) -> None:
     model, bounds = case.model, reference.ranges(case.model)
     ends = [bounds(*place) for place in reference.reachable(model).states]
     low, high = min(lo for lo, _ in ends), max(hi for _, hi in ends)
     assume(high - low > 1e-5 * case.scale)  # nothing is tighter than a point
     model.return_range = (low, high)
     check_model(model)
-    for tighter, verb in (((low, high - 1e-6 * case.scale), "reach"), ((low + 1e-6 * case.scale, high), "fall to")):
+    for tighter, verb in (
+        ((low, high - 1e-6 * case.scale), "reach"),
+        ((low + 1e-6 * case.scale, high), "fall to"),
+    ):
         model.return_range = tighter
         with pytest.raises(ModelError, match=rf"can {verb} "):
             check_model(model)
@@ -83,8 +90,12 @@ def test_a_declared_range_may_be_as_tight_as_the_returns_and_no_tighter(case: st
 def test_numpy_values_pass() -> None:
     model = having(
         horizon=np.int64(2),
-        actions=lambda self, x, y: np.arange(2) if x is None and y != "closed" else Kiosk.actions(self, x, y),
-        step=lambda self, x, y, a: [(np.float64(p), y_next, z) for p, y_next, z in Kiosk.step(self, x, y, a)],
+        actions=lambda self, x, y: (
+            np.arange(2) if x is None and y != "closed" else Kiosk.actions(self, x, y)
+        ),
+        step=lambda self, x, y, a: [
+            (np.float64(p), y_next, z) for p, y_next, z in Kiosk.step(self, x, y, a)
+        ],
         branching=lambda self, z: np.int64(2),
         reward=lambda self, x, y, a: np.float32(1),
     )
@@ -106,7 +117,11 @@ def test_two_ways_to_the_same_y_add_up() -> None:
 
 
 def test_a_known_law_is_the_same_in_another_order() -> None:
-    check_model(answering("step", FIRST, [(0.5, 1, Known({0: 0.3, 1: 0.7})), (0.5, 1, Known({1: 0.7, 0: 0.3}))]))
+    check_model(
+        answering(
+            "step", FIRST, [(0.5, 1, Known({0: 0.3, 1: 0.7})), (0.5, 1, Known({1: 0.7, 0: 0.3}))]
+        )
+    )
 
 
 def test_what_has_probability_zero_is_not_walked() -> None:
@@ -114,11 +129,23 @@ def test_what_has_probability_zero_is_not_walked() -> None:
 
 
 def test_findings_of_different_checks_come_together() -> None:
-    bad = having(horizon=0, return_range=5, outcomes=lambda self, z: [], reward=lambda self, x, y, a: 1 / 0)
+    bad = having(
+        horizon=0, return_range=5, outcomes=lambda self, z: [], reward=lambda self, x, y, a: 1 / 0
+    )
     with pytest.raises(ModelError) as error:
         check_model(bad, law=3, truth=3)
-    starts = ["horizon = 0", "outcomes('demand') is empty", "return_range = 5", "reward(", "reward(", "law is a int", "truth is a int"]
-    assert [finding[: len(start)] for finding, start in zip(error.value.findings, starts, strict=True)] == starts
+    starts = [
+        "horizon = 0",
+        "outcomes('demand') is empty",
+        "return_range = 5",
+        "reward(",
+        "reward(",
+        "law is a int",
+        "truth is a int",
+    ]
+    assert [
+        finding[: len(start)] for finding, start in zip(error.value.findings, starts, strict=True)
+    ] == starts
 
 
 def test_the_walk_goes_on_past_a_finding() -> None:
@@ -146,7 +173,9 @@ def test_five_findings_of_a_kind_are_shown_and_the_rest_counted() -> None:
 
     with pytest.raises(ModelError) as error:
         check_model(Rough())
-    shown = tuple(f"reward(x=None, y={y}, a='on') returned nan; expected a finite number" for y in range(5))
+    shown = tuple(
+        f"reward(x=None, y={y}, a='on') returned nan; expected a finite number" for y in range(5)
+    )
     assert error.value.findings == (*shown, "... and 7 more of this kind (reward)")
 
 
@@ -250,14 +279,18 @@ def test_a_state_of_this_layer_and_the_next_is_walked_from_this_one() -> None:
             return CHANCE if y == "chance" else ["on"]
 
         def step(self, x: Any, y: Any, a: Any) -> Any:
-            return [(1.0, {"fork": "b", "chance": "b", "b": "c", "c": "d", "d": "d"}[y], sure(None))]
+            return [
+                (1.0, {"fork": "b", "chance": "b", "b": "c", "c": "d", "d": "d"}[y], sure(None))
+            ]
 
         def reward(self, x: Any, y: Any, a: Any) -> Any:
             return None if y == "d" else 0.0
 
     with pytest.raises(ModelError) as error:
         check_model(Fork())
-    assert error.value.findings == ("reward(x=None, y='d', a='on') returned None; expected a finite number",)
+    assert error.value.findings == (
+        "reward(x=None, y='d', a='on') returned None; expected a finite number",
+    )
 
 
 def test_every_check_is_a_function_named_after_what_it_checks() -> None:

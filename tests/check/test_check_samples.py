@@ -23,10 +23,17 @@ class StockKiosk(Kiosk):
     """A kiosk whose demand depends on what is on display: its feature names the stock."""
 
     def step(self, x: Any, y: Any, a: Any) -> Any:
-        return [(p, y_next, ("demand", y_next) if z == "demand" else z) for p, y_next, z in super().step(x, y, a)]
+        return [
+            (p, y_next, ("demand", y_next) if z == "demand" else z)
+            for p, y_next, z in super().step(x, y, a)
+        ]
 
 
-STOCK_LAW = {("demand", 0): {0: 0.8, 1: 0.2}, ("demand", 1): {0: 0.5, 1: 0.5}, ("demand", 2): {0: 0.2, 1: 0.8}}
+STOCK_LAW = {
+    ("demand", 0): {0: 0.8, 1: 0.2},
+    ("demand", 1): {0: 0.5, 1: 0.5},
+    ("demand", 2): {0: 0.2, 1: 0.8},
+}
 
 
 def defined_p_value(samples: list[Triple], n_outcomes: int, place: int) -> float:
@@ -45,28 +52,45 @@ def defined_p_value(samples: list[Triple], n_outcomes: int, place: int) -> float
                     seen_in[g] += 1
                     joint[g, x] += 1
                 rest = Counter(x for _, x, _ in samples[warm_up:])
-                ratios.append(math.exp(log_q - sum(n * math.log(n / rest.total()) for n in rest.values())))
+                ratios.append(
+                    math.exp(log_q - sum(n * math.log(n / rest.total()) for n in rest.values()))
+                )
     return min(1.0, place * (place + 1) / (sum(ratios) / len(ratios)))
 
 
-def drawn(seed: int, n: int, probability: Callable[[Any], float], feature: Any = "demand") -> list[Triple]:
+def drawn(
+    seed: int, n: int, probability: Callable[[Any], float], feature: Any = "demand"
+) -> list[Triple]:
     """Samples x' in {0, 1} after contexts that are drawn at random, with Pr(x' = 1) a function of the context."""
     rng = np.random.default_rng(seed)
-    contexts = [(None, int(y), int(a)) for y, a in zip(rng.integers(0, 3, n), rng.integers(0, 2, n), strict=True)]
+    contexts = [
+        (None, int(y), int(a))
+        for y, a in zip(rng.integers(0, 3, n), rng.integers(0, 2, n), strict=True)
+    ]
     return [(feature, int(rng.random() < probability(context)), context) for context in contexts]
 
 
 def test_the_p_values_are_those_of_the_definition() -> None:
-    first, second = drawn(1, 90, lambda c: 0.3 + 0.2 * c[1]), drawn(2, 70, lambda c: 0.5, feature="rain")
-    mixed = [sample for pair in zip(first, second, strict=False) for sample in pair] + first[len(second) :]
+    first, second = (
+        drawn(1, 90, lambda c: 0.3 + 0.2 * c[1]),
+        drawn(2, 70, lambda c: 0.5, feature="rain"),
+    )
+    mixed = [sample for pair in zip(first, second, strict=False) for sample in pair] + first[
+        len(second) :
+    ]
     report = check_samples(Kiosk(), mixed)
     assert report.p_values["demand"] == pytest.approx(defined_p_value(first, 2, 1), rel=1e-9)
     assert report.p_values["rain"] == pytest.approx(defined_p_value(second, 2, 2), rel=1e-9)
     assert report.p_values["demand"] < 1
 
 
-def alarms(samples: Callable[[np.random.Generator], Iterable[Triple]], rounds: int, false_alarm: float) -> int:
-    return sum(not check_samples(Kiosk(), samples(np.random.default_rng(seed)), false_alarm).ok for seed in range(rounds))
+def alarms(
+    samples: Callable[[np.random.Generator], Iterable[Triple]], rounds: int, false_alarm: float
+) -> int:
+    return sum(
+        not check_samples(Kiosk(), samples(np.random.default_rng(seed)), false_alarm).ok
+        for seed in range(rounds)
+    )
 
 
 def test_false_alarms_are_rare_in_sparse_tables() -> None:
@@ -99,7 +123,10 @@ def test_false_alarms_are_rare_when_one_looks_after_every_batch() -> None:
 
 
 def test_a_dependence_of_medium_size_is_found_in_a_thousand_samples() -> None:
-    found = [not check_samples(Kiosk(), drawn(seed, 1000, lambda c: 0.35 + 0.3 * c[2]), 0.01).ok for seed in range(50)]
+    found = [
+        not check_samples(Kiosk(), drawn(seed, 1000, lambda c: 0.35 + 0.3 * c[2]), 0.01).ok
+        for seed in range(50)
+    ]
     assert sum(found) >= 45
 
 
@@ -109,7 +136,9 @@ def stock_episodes() -> list[Episode]:
     return pkd.simulate(model, STOCK_LAW, lambda h, x, y: (h + y) % 2, 1500, seed=3)
 
 
-def test_a_feature_that_forgets_the_stock_is_caught_in_episodes(stock_episodes: list[Episode]) -> None:
+def test_a_feature_that_forgets_the_stock_is_caught_in_episodes(
+    stock_episodes: list[Episode],
+) -> None:
     report = check_samples(Kiosk(), stock_episodes)
     assert not report.ok
     assert report.tests[0].feature == "demand"
@@ -127,7 +156,9 @@ def test_a_sufficient_feature_passes_in_the_same_episodes(stock_episodes: list[E
 
 
 def test_a_compiled_model_serves_as_well(stock_episodes: list[Episode]) -> None:
-    assert check_samples(pkd.compile(Kiosk()), stock_episodes[:300]) == check_samples(Kiosk(), stock_episodes[:300])
+    assert check_samples(pkd.compile(Kiosk()), stock_episodes[:300]) == check_samples(
+        Kiosk(), stock_episodes[:300]
+    )
 
 
 def test_a_wrong_feature_is_found_in_what_a_learner_collected() -> None:
@@ -178,12 +209,19 @@ def test_the_report_names_two_contexts_with_their_counts() -> None:
 
 def test_a_report_without_findings_says_how_much_it_saw() -> None:
     report = check_samples(Kiosk(), [("demand", t % 2, (None, 1, t % 3)) for t in range(60)])
-    assert str(report) == "no dependence found in 60 samples of 1 features: smallest p = 1, false alarms at most 0.01"
+    assert (
+        str(report)
+        == "no dependence found in 60 samples of 1 features: smallest p = 1, false alarms at most 0.01"
+    )
     report.raise_if_failed()
 
 
 def test_what_the_model_rules_out_is_reported() -> None:
-    moves = [Transition(None, 1, 0, 7, 1), Transition(None, 1, 0, 0, 3), Transition(None, 1, 0, 0, "closed")]
+    moves = [
+        Transition(None, 1, 0, 7, 1),
+        Transition(None, 1, 0, 0, 3),
+        Transition(None, 1, 0, 0, "closed"),
+    ]
     report = check_samples(Kiosk(), [Episode([move]) for move in moves] * 2)
     assert report.impossible == (
         "x' = 7 followed the feature 'demand', which cannot lead there (seen 2 times)",
@@ -198,7 +236,10 @@ def test_a_settlement_is_judged_by_last_step() -> None:
         """The last order is answered by customers of another kind."""
 
         def last_step(self, x: Any, y: Any, a: Any) -> Any:
-            return [(p, y_next, "sale" if z == "demand" else z) for p, y_next, z in super().step(x, y, a)]
+            return [
+                (p, y_next, "sale" if z == "demand" else z)
+                for p, y_next, z in super().step(x, y, a)
+            ]
 
     law = LAW | {"sale": {0: 0.9, 1: 0.1}}
     report = check_samples(Sale(), pkd.simulate(Sale(), law, lambda h, x, y: h % 2, 800, seed=1))

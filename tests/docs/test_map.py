@@ -40,7 +40,11 @@ def named_in(path: str) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
-            names |= {f"{node.name}::{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+            names |= {
+                f"{node.name}::{inner.name}"
+                for inner in node.body
+                if isinstance(inner, ast.FunctionDef)
+            }
     return frozenset(names)
 
 
@@ -74,6 +78,10 @@ def test_an_item_has_code_or_says_why_it_needs_none(item: dict[str, Any]) -> Non
     assert item.get("code") or item.get("why", "").endswith(".")
 
 
-@pytest.mark.parametrize("item", [item for item in ITEMS if "code" in item], ids=lambda item: item.get("label", item["name"]))
+@pytest.mark.parametrize(
+    "item",
+    [item for item in ITEMS if "code" in item],
+    ids=lambda item: item.get("label", item["name"]),
+)
 def test_an_item_with_code_has_a_test(item: dict[str, Any]) -> None:
     assert item.get("tests")

@@ -28,11 +28,19 @@ def augmented_optimum(mdp, law, longest, max_delay, *, printed):
 
     @cache
     def decision(s, queue, waited, h):
-        return max(after(s, (*queue, a), waited, h + 1, empty=not queue) for a in range(mdp.n_actions))
+        return max(
+            after(s, (*queue, a), waited, h + 1, empty=not queue) for a in range(mdp.n_actions)
+        )
 
     def after(s, queue, waited, h, *, empty):
         forced = h == mdp.horizon + 1 or len(queue) == max_delay + 1 or waited == longest
-        p = 1.0 if forced else law.get(-1, 0.0) + law.get(0, 0.0) if empty and not printed else hazard(waited)
+        p = (
+            1.0
+            if forced
+            else law.get(-1, 0.0) + law.get(0, 0.0)
+            if empty and not printed
+            else hazard(waited)
+        )
         late = (1 - p) * decision(s, queue, waited + 1, h) if p < 1 else 0.0
         return late + (p * tran(s, queue, h) if p else 0.0)
 
@@ -40,14 +48,18 @@ def augmented_optimum(mdp, law, longest, max_delay, *, printed):
     def tran(s, queue, h):
         nonlocal longest_tran
         longest_tran = max(longest_tran, len(queue))
-        ahead = sum(p * shown(t, queue[1:], h) for t, p in enumerate(mdp.transitions[s, queue[0]]) if p)
+        ahead = sum(
+            p * shown(t, queue[1:], h) for t, p in enumerate(mdp.transitions[s, queue[0]]) if p
+        )
         return mdp.rewards[s, queue[0]] + ahead
 
     def shown(s, queue, h):
         if h == mdp.horizon + 1:
             return tran(s, queue, h) if queue else 0.0
         p = hazard(-1) if queue else 0.0
-        return (p * tran(s, queue, h) if p else 0.0) + ((1 - p) * decision(s, queue, 0, h) if p < 1 else 0.0)
+        return (p * tran(s, queue, h) if p else 0.0) + (
+            (1 - p) * decision(s, queue, 0, h) if p < 1 else 0.0
+        )
 
     return decision(mdp.start, (), 0, 1), longest_tran
 
@@ -60,7 +72,9 @@ def test_the_printed_rule_for_the_empty_queue_loses_a_quarter():
 def test_the_corrected_rule_for_the_empty_queue_gives_the_true_optimum():
     value, _ = augmented_optimum(GUESS, {-1: 0.5, 1: 0.5}, longest=1, max_delay=2, printed=False)
     assert value == pytest.approx(2.5)
-    assert pkd_delay.plan(pkd_delay.DelayedMDP(GUESS, {-1: 0.5, 1: 0.5}, 2)).value == pytest.approx(2.5, abs=1e-12)
+    assert pkd_delay.plan(pkd_delay.DelayedMDP(GUESS, {-1: 0.5, 1: 0.5}, 2)).value == pytest.approx(
+        2.5, abs=1e-12
+    )
 
 
 def test_an_optimum_reads_values_of_queues_one_longer_than_the_maximal_delay():
@@ -70,7 +84,10 @@ def test_an_optimum_reads_values_of_queues_one_longer_than_the_maximal_delay():
 
 def test_both_rules_agree_where_no_delta_is_negative():
     law = {0: 0.25, 1: 0.5, 2: 0.25}
-    printed, corrected = (augmented_optimum(GUESS, law, longest=2, max_delay=2, printed=rule)[0] for rule in (True, False))
+    printed, corrected = (
+        augmented_optimum(GUESS, law, longest=2, max_delay=2, printed=rule)[0]
+        for rule in (True, False)
+    )
     assert printed == pytest.approx(corrected)
 
 
@@ -79,7 +96,10 @@ def test_hindsight_counts_every_delta_and_visits_do_not():
     delayed = pkd_delay.DelayedMDP(pkd.TabularMDP([[[1.0]]], [[0.0]], 3), {1: 1.0}, 1)
     model = delayed.unknown()
     (episode,) = pkd.simulate(model, delayed.law(), lambda h, x, y: 0, 1, 0)
-    with_empty_queue = [[z for z, _ in pairs if getattr(z, "empty", False)] for pairs in (model.visited(episode), model.samples(episode))]
+    with_empty_queue = [
+        [z for z, _ in pairs if getattr(z, "empty", False)]
+        for pairs in (model.visited(episode), model.samples(episode))
+    ]
     assert [len(features) for features in with_empty_queue] == [1, 3]
 
 
@@ -88,12 +108,18 @@ def named_tests():
 
 
 def test_every_test_that_the_errata_name_exists():
-    missing = [f"{file}::{name}" for file, name in named_tests() if f"def {name}(" not in (ROOT / file).read_text()]
+    missing = [
+        f"{file}::{name}"
+        for file, name in named_tests()
+        if f"def {name}(" not in (ROOT / file).read_text()
+    ]
     assert missing == []
 
 
 @pytest.mark.parametrize("number", range(1, 12))
 def test_every_correction_names_a_test_or_says_why_it_needs_none(number):
-    section = re.search(rf"^## {number}\. .*?(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    section = re.search(
+        rf"^## {number}\. .*?(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
     assert section is not None
     assert "::test_" in section[0] or "No test:" in section[0]

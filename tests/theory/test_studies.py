@@ -11,16 +11,35 @@ import pytest
 
 import pkd
 import pkd_delay
-from benchmarks.studies import crude_max_delay, delay_law, feature_sharing, hard_instances, optimism_failures, regret_in_episodes
+from benchmarks.studies import (
+    crude_max_delay,
+    delay_law,
+    feature_sharing,
+    hard_instances,
+    optimism_failures,
+    regret_in_episodes,
+)
 from benchmarks.studies.measure import Estimate, against, mean, ratio, rising, slope
 from benchmarks.studies.report import publish
 
 TINY = {
     regret_in_episodes: regret_in_episodes.Setting(episodes=(100, 1_000), seeds=2, tail=2),
-    hard_instances: hard_instances.Setting(delays=(2, 3), naive_up_to=2, multiples=(1, 8), episodes=150, seeds=2),
-    feature_sharing: feature_sharing.Setting(states=4, features=(2, 8), boards=(4, 8), episodes={"practical": 300, "theory": 300}, seeds=2),
-    optimism_failures: optimism_failures.Setting(scales=(1.0, 0.01), deltas=(0.5, 0.05), episodes=40, seeds=3),
-    delay_law: delay_law.Setting(longest=(1, 2), episodes={"practical": 100, "theory": 100}, seeds=2),
+    hard_instances: hard_instances.Setting(
+        delays=(2, 3), naive_up_to=2, multiples=(1, 8), episodes=150, seeds=2
+    ),
+    feature_sharing: feature_sharing.Setting(
+        states=4,
+        features=(2, 8),
+        boards=(4, 8),
+        episodes={"practical": 300, "theory": 300},
+        seeds=2,
+    ),
+    optimism_failures: optimism_failures.Setting(
+        scales=(1.0, 0.01), deltas=(0.5, 0.05), episodes=40, seeds=3
+    ),
+    delay_law: delay_law.Setting(
+        longest=(1, 2), episodes={"practical": 100, "theory": 100}, seeds=2
+    ),
     crude_max_delay: crude_max_delay.Setting(told=(2, 3), episodes=2_000, seeds=2),
 }
 
@@ -68,7 +87,9 @@ def test_a_published_study_is_a_figure_a_table_and_a_page(tmp_path, capsys):
 def test_the_slope_of_a_power_is_its_exponent():
     found = slope([1, 4, 16], [np.array([k**0.7, 3 * k**0.7]) for k in (1, 4, 16)])
     assert found.value == pytest.approx(0.7)
-    assert found.error == pytest.approx(0.0, abs=1e-12)  # the seeds differ by a factor, which a slope does not see
+    assert found.error == pytest.approx(
+        0.0, abs=1e-12
+    )  # the seeds differ by a factor, which a slope does not see
 
 
 def test_the_error_of_a_slope_between_two_points_follows_from_the_errors_of_the_means():
@@ -94,7 +115,9 @@ def test_the_ratio_of_proportional_samples_has_no_error():
     assert ratio(3 * sample, sample) == pytest.approx((3.0, 0.0))
 
 
-@pytest.mark.parametrize(("value", "words"), [(0.6, "is above x"), (0.55, "cannot be told from x"), (0.4, "is below x")])
+@pytest.mark.parametrize(
+    ("value", "words"), [(0.6, "is above x"), (0.55, "cannot be told from x"), (0.4, "is below x")]
+)
 def test_two_standard_errors_decide_what_is_said(value, words):
     assert against(Estimate(value, 0.04), 0.5, "x") == words
 
@@ -105,7 +128,10 @@ def test_measured_regret_stays_below_the_explicit_bound():
 
 def test_an_agent_of_the_shrinking_gap_loses_at_most_twice_what_chance_loses():
     # The worst policy takes the better pair with the wrong digit: (1 - theta)/2 of the pay, as far below chance as the optimum is above.
-    shares = [row["share of choosing at random"] for row in report_of(regret_in_episodes).where(problem="gap 1/sqrt(K)")]
+    shares = [
+        row["share of choosing at random"]
+        for row in report_of(regret_in_episodes).where(problem="gap 1/sqrt(K)")
+    ]
     assert max(shares) <= 2
 
 
@@ -120,12 +146,16 @@ def test_the_naive_agent_plays_the_same_game():
     instance = hard_instances.InstancePrior(8, 2, 8, 2, 4, 0.5, 2).draw(0)
     law = instance.mdp().law()
     naive = hard_instances.PerAugmentedState(instance.delayed().known())
-    assert pkd.plan(naive, lambda z: law[z[0]]).value == pytest.approx(instance.optimal_value, abs=1e-12)
+    assert pkd.plan(naive, lambda z: law[z[0]]).value == pytest.approx(
+        instance.optimal_value, abs=1e-12
+    )
 
 
 def test_the_gap_of_the_study_is_a_multiple_of_the_proofs():
     report = report_of(hard_instances)
-    one, eight = ({row["D"]: row["gap"] for row in report.where(**{"eps / proof": m})} for m in (1, 8))
+    one, eight = (
+        {row["D"]: row["gap"] for row in report.where(**{"eps / proof": m})} for m in (1, 8)
+    )
     assert all(eight[delay] == pytest.approx(8 * one[delay]) for delay in one)
 
 
@@ -155,7 +185,13 @@ def test_the_constants_of_the_theory_do_not_fail():
 
 
 def test_without_a_bonus_optimism_fails():
-    assert max(row["runs that fail"] for row in report_of(optimism_failures).where(constants="no bonus")) > 0
+    assert (
+        max(
+            row["runs that fail"]
+            for row in report_of(optimism_failures).where(constants="no bonus")
+        )
+        > 0
+    )
 
 
 def test_no_failure_in_n_runs_leaves_the_rule_of_three():
@@ -164,7 +200,10 @@ def test_no_failure_in_n_runs_leaves_the_rule_of_three():
 
 
 def test_an_unknown_law_has_more_to_learn_with_every_longer_wait():
-    features = {(row["law"], row["W"]): row["features"] for row in report_of(delay_law).where(constants="practical")}
+    features = {
+        (row["law"], row["W"]): row["features"]
+        for row in report_of(delay_law).where(constants="practical")
+    }
     assert features["known", 1] == features["known", 2] == 6  # S A
     assert features["known", 1] < features["unknown", 1] < features["unknown", 2]
 
@@ -177,17 +216,25 @@ def test_with_a_known_law_a_crude_bound_changes_nothing():
 
 def test_the_optimum_does_not_know_what_the_learner_is_told():
     mdp = crude_max_delay.base()
-    values = [pkd.plan(*crude_max_delay.made(learner, mdp, told)).value for learner in crude_max_delay.LEARNERS for told in (2, 4)]
+    values = [
+        pkd.plan(*crude_max_delay.made(learner, mdp, told)).value
+        for learner in crude_max_delay.LEARNERS
+        for told in (2, 4)
+    ]
     assert values == pytest.approx([values[0]] * 6, abs=1e-12)
 
 
 def test_a_delay_of_the_crude_study_never_exceeds_two():
     model, _ = crude_max_delay.made("law known", crude_max_delay.base(), told=5)
-    queues = {len(y.queue) for h in range(1, model.horizon + 1) for _, y in model.decision_states(h)}
+    queues = {
+        len(y.queue) for h in range(1, model.horizon + 1) for _, y in model.decision_states(h)
+    }
     assert queues == {0, 1, 2}
 
 
 def test_even_shares_add_up_to_at_most_one():
-    model = crude_max_delay.EvenShares(crude_max_delay.base().model(), crude_max_delay.inter_arrival, 3)
+    model = crude_max_delay.EvenShares(
+        crude_max_delay.base().model(), crude_max_delay.inter_arrival, 3
+    )
     assert sum(2**n * model.queue_share(n) for n in range(5)) == pytest.approx(8 / 9)
     assert isinstance(model, pkd_delay.KnownDelay)

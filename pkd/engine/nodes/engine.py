@@ -122,7 +122,9 @@ class NodeEngine(Compiled):
         value, changed = kernels.sweep(self.program, belief, scratch, policy, follow, -1)
         return float(value), bool(changed)
 
-    def scratch(self, program: kernels.Program, belief: Belief, *, keep: bool = False) -> kernels.Scratch:
+    def scratch(
+        self, program: kernels.Program, belief: Belief, *, keep: bool = False
+    ) -> kernels.Scratch:
         """The memory of one call."""
         cap, width = self._limits(program, belief)
         largest = int(np.diff(program.group_pair).max(initial=1))
@@ -165,12 +167,16 @@ class NodeEngine(Compiled):
             nodes = np.fromiter(self.graph.members[t], np.int64)
             yield from self._extremes(self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}")
         nodes = np.fromiter(self.graph.ends, np.int64)
-        yield from self._extremes(self.graph.settled, nodes, lo_settled, hi_settled, "after the last action")
+        yield from self._extremes(
+            self.graph.settled, nodes, lo_settled, hi_settled, "after the last action"
+        )
 
     def _extremes(
         self, side: Side, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
     ) -> Iterator[tuple[str, float, float]]:
-        for node in {int(nodes[lo[nodes].argmin()]), int(nodes[hi[nodes].argmax()])} if len(nodes) else ():
+        for node in (
+            {int(nodes[lo[nodes].argmin()]), int(nodes[hi[nodes].argmax()])} if len(nodes) else ()
+        ):
             x, y = self.graph.state(side, node)
             yield f"to go from (x={x!r}, y={y!r}) {when}", float(lo[node]), float(hi[node])
 
@@ -212,7 +218,9 @@ class NodeEngine(Compiled):
         levels = len(self.full.levels)
         return np.zeros(((self.horizon + 1) * levels, kernels.PATH))
 
-    def record(self, world: World, policy: Policy, tally: Tally, rng: np.ndarray) -> tuple[Episode, bool]:
+    def record(
+        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
+    ) -> tuple[Episode, bool]:
         path = self.new_path()
         total, due, moves = kernels.rollout(self.walk, world, policy, tally, rng, path)
         return self.name_path(path[:moves], float(total)), bool(due)
@@ -256,7 +264,11 @@ class NodeEngine(Compiled):
     def share_totals(self) -> Mapping[Hashable, float]:
         block = np.array(self.graph.landing_block, np.int64)
         unknown = self.flat.row < len(self.features)
-        pairs = np.unique(np.array([self.flat.row[unknown], block[self.flat.landing[unknown]]]), axis=1, return_index=True)
+        pairs = np.unique(
+            np.array([self.flat.row[unknown], block[self.flat.landing[unknown]]]),
+            axis=1,
+            return_index=True,
+        )
         rows, places = pairs[0][0], pairs[1]
         shares = self.flat.share[unknown][places]
         shares = np.where(np.isnan(shares), 1 / self.n_y, shares)

@@ -25,7 +25,11 @@ from pkd.engine.jit import jit
 from pkd.engine.random import draw, uniform
 from pkd.optimism import NO_BONUS
 
-STEP, LAST, CHANCES = 0, 1, 2  # levels: decisions before the last action, last decisions, then CHANCE
+STEP, LAST, CHANCES = (
+    0,
+    1,
+    2,
+)  # levels: decisions before the last action, last decisions, then CHANCE
 
 
 class Program(NamedTuple):
@@ -100,10 +104,25 @@ def sweep(g, b, s, policy, follow, keep):
     """
     pack(g, b, s)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
-    group_first, group_last, group_pair, group_ptr = g.group_first, g.group_last, g.group_pair, g.group_ptr
-    group_node, group_matrix, pair_row, pair_weight = g.group_node, g.group_matrix, g.pair_row, g.pair_weight
+    group_first, group_last, group_pair, group_ptr = (
+        g.group_first,
+        g.group_last,
+        g.group_pair,
+        g.group_ptr,
+    )
+    group_node, group_matrix, pair_row, pair_weight = (
+        g.group_node,
+        g.group_matrix,
+        g.pair_row,
+        g.pair_weight,
+    )
     counts, ells, form, c1, c2, free = b.n, b.ell, b.form, b.c1, b.c2, b.free
-    cell_first, cell_last, cell_node, cell_choice = g.cell_first, g.cell_last, g.cell_node, g.cell_choice
+    cell_first, cell_last, cell_node, cell_choice = (
+        g.cell_first,
+        g.cell_last,
+        g.cell_node,
+        g.cell_choice,
+    )
     action_ptr, action_mean, means, branch_ptr = g.action_ptr, g.action_mean, b.mean, g.branch_ptr
     branch_p, branch_reward, branch_pair = g.branch_p, g.branch_reward, g.branch_pair
     v, settled, e, packed, seen = s.v, s.settled, s.e, s.packed, s.seen
@@ -118,14 +137,24 @@ def sweep(g, b, s, policy, follow, keep):
             if (level == STEP and t == horizon - 1) or (level == LAST and t < horizon - 1):
                 continue
             target = settled if t == horizon else v[t % v.shape[0]]
-            source = target if level >= CHANCES else settled if level == LAST else v[(t + 1) % v.shape[0]]
+            source = (
+                target
+                if level >= CHANCES
+                else settled
+                if level == LAST
+                else v[(t + 1) % v.shape[0]]
+            )
             for group in range(levels[level, 2], levels[level, 3]):
                 if group_first[group] > t:
                     break
                 if group_last[group] < t:
                     continue
                 first, pairs = group_pair[group], group_pair[group + 1] - group_pair[group]
-                at, size, matrix = group_ptr[group], group_ptr[group + 1] - group_ptr[group], group_matrix[group]
+                at, size, matrix = (
+                    group_ptr[group],
+                    group_ptr[group + 1] - group_ptr[group],
+                    group_matrix[group],
+                )
                 if form == NO_BONUS or pair_row[first] >= n_unknown:
                     if size == 1:
                         for i in range(pairs):
@@ -134,7 +163,10 @@ def sweep(g, b, s, policy, follow, keep):
                     for i in range(pairs):
                         mean[i] = 0.0
                     for j in range(size):
-                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        v_j, row = (
+                            source[group_node[at + j]],
+                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
+                        )
                         for i in range(pairs):
                             mean[i] += row[i] * v_j
                     for i in range(pairs):
@@ -153,7 +185,10 @@ def sweep(g, b, s, policy, follow, keep):
                     shift[i] = source[group_node[at + seen[z]]]
                 if open_pairs > 0:
                     for j in range(size):
-                        v_j, row = source[group_node[at + j]], packed[matrix + j * pairs : matrix + (j + 1) * pairs]
+                        v_j, row = (
+                            source[group_node[at + j]],
+                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
+                        )
                         for i in range(pairs):
                             d = v_j - shift[i]
                             w = row[i] * d
@@ -162,9 +197,13 @@ def sweep(g, b, s, policy, follow, keep):
                 for i in range(pairs):
                     term = e[first + i]
                     if np.isfinite(term):
-                        factor, scale = factors(form, c1, c2, counts[pair_row[first + i]], ells[pair_weight[first + i]])
+                        factor, scale = factors(
+                            form, c1, c2, counts[pair_row[first + i]], ells[pair_weight[first + i]]
+                        )
                         variance = square[i] - mean[i] * mean[i]
-                        e[first + i] = min(cap, hope(form, shift[i] + mean[i], variance, factor, term))
+                        e[first + i] = min(
+                            cap, hope(form, shift[i] + mean[i], variance, factor, term)
+                        )
                     else:
                         e[first + i] = cap
             for cell in range(levels[level, 0], levels[level, 1]):
@@ -216,12 +255,18 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
         settles, last = t == g.horizon, t == g.horizon - 1
         hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % rooms], lo[t % rooms])
         for level in range(g.levels.shape[0]):
-            if (level >= g.settlement) != settles or (level == STEP and last) or (level == LAST and not last):
+            if (
+                (level >= g.settlement) != settles
+                or (level == STEP and last)
+                or (level == LAST and not last)
+            ):
                 continue
             if level >= CHANCES:
                 extremes(g, level, t, low, high, hi_here, lo_here, hi_here, lo_here, cap, width)
             elif last:
-                extremes(g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width)
+                extremes(
+                    g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width
+                )
             else:
                 hi_next, lo_next = hi[(t + 1) % rooms], lo[(t + 1) % rooms]
                 extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
@@ -326,7 +371,12 @@ def rollout(g, world, policy, tally, rng, path):
         if row < g.n_unknown:
             due = count(tally, row, g.row_ptr[row] + o) or due
         if moves < path.shape[0]:
-            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3] = row, o, g.action_note[a], r
+            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3] = (
+                row,
+                o,
+                g.action_note[a],
+                r,
+            )
             path[moves, 4], path[moves, 5], path[moves, 6] = cell, a, k
         moves += 1
         node = g.landing_node[g.landing_ptr[g.branch_landing[k]] + o]

@@ -195,7 +195,9 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
         sure, inner = sure[found], inner[found]
         at = flat.branch_ptr[head[inner]]
         if declared:  # the ceiling holds for the inner reward alone
-            plain = (branches.row[at] >= n_unknown) | ((branches.reward[sure] == 0) & (mean[sure] < 0))
+            plain = (branches.row[at] >= n_unknown) | (
+                (branches.reward[sure] == 0) & (mean[sure] < 0)
+            )
             sure, inner, at = sure[plain], inner[plain], at[plain]
         looped = cell_of[sure] == inner
         if not len(sure) or looped.any():
@@ -291,18 +293,26 @@ def _order(
     cell_of = np.repeat(np.repeat(np.arange(len(cells)), np.diff(action_ptr)), np.diff(branch_ptr))
     row, landing, share = branches.row[at], branches.landing[at], branches.share[at]
     # A pair is (part, landing, row); it belongs to the lowest level that uses it.
-    part = np.minimum(level[cells], FIRST_CHANCE_LEVEL)[cell_of] + (level[cells][cell_of] >= settlement)
+    part = np.minimum(level[cells], FIRST_CHANCE_LEVEL)[cell_of] + (
+        level[cells][cell_of] >= settlement
+    )
     rows = max(len(flat.row_ptr), 1)
     key = (part * max(len(flat.landing_ptr), 1) + landing) * rows + row
     _, some, pair = np.unique(key, return_index=True, return_inverse=True)
     n_pairs = len(some)
-    pair_level, pair_first, pair_last = np.full(n_pairs, n_levels), np.full(n_pairs, horizon), np.zeros(n_pairs, int)
+    pair_level, pair_first, pair_last = (
+        np.full(n_pairs, n_levels),
+        np.full(n_pairs, horizon),
+        np.zeros(n_pairs, int),
+    )
     np.minimum.at(pair_level, pair, level[cells][cell_of])
     np.minimum.at(pair_first, pair, first[cell_of])
     np.maximum.at(pair_last, pair, last[cell_of])
     # A group: pairs of one level that lead to the same nodes, all unknown or all known.
     pair_row, pair_landing = row[some], landing[some]
-    group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (pair_row >= n_unknown)
+    group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (
+        pair_row >= n_unknown
+    )
     _, member, group = np.unique(group_key, return_index=True, return_inverse=True)
     group_first, group_last = np.full(len(member), horizon), np.zeros(len(member), int)
     np.minimum.at(group_first, group, pair_first)
@@ -383,7 +393,9 @@ def _matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array
     return np.concatenate(pieces) if pieces else np.zeros(0, np.int64), matrix
 
 
-def _weigh(weights: dict[tuple[int, float], int], row: Array, share: Array, n_unknown: int) -> Array:
+def _weigh(
+    weights: dict[tuple[int, float], int], row: Array, share: Array, n_unknown: int
+) -> Array:
     """Numbers for the distinct (row, share); a share that is not a number is the uniform one."""
     found = np.zeros(len(row), np.int64)
     for i, (z, w) in enumerate(zip(row.tolist(), share.tolist(), strict=True)):

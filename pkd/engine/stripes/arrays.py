@@ -15,7 +15,9 @@ from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["StripeArrays", "cover", "to_arrays"]
 
-TILE_VALUES = 1 << 15  # values of V that a tile reads: a quarter of a megabyte stays in a core's cache
+TILE_VALUES = (
+    1 << 15
+)  # values of V that a tile reads: a quarter of a megabyte stays in a core's cache
 
 Array = np.ndarray
 
@@ -65,14 +67,18 @@ class StripeArrays:
         )
 
 
-def to_arrays(table: StripeTable, stripes: list[Stripe], windows: list[int], horizon: int) -> StripeArrays:
+def to_arrays(
+    table: StripeTable, stripes: list[Stripe], windows: list[int], horizon: int
+) -> StripeArrays:
     """Lays out stripes for the kernels."""
     actions = [action for stripe in stripes for action in stripe.actions]
     branches = [branch for action in actions for branch in action.branches]
     columns = np.array(branches, np.int64).reshape(len(branches), len(Branch._fields)).T
     outcomes = table.graph.outcomes
     row_ptr = _ints([0, *accumulate(map(len, [*outcomes, *table.known]))])
-    row_x = [table.x_index[x] for states in outcomes for x in states] + [x for law in table.known for x, _ in law]
+    row_x = [table.x_index[x] for states in outcomes for x in states] + [
+        x for law in table.known for x, _ in law
+    ]
     laws = table.law.array()
     laws = np.where(laws >= 0, laws, np.where(laws == MISSING, 0, len(outcomes) - 1 - laws))
     levels = _find_levels(stripes)
@@ -83,7 +89,10 @@ def to_arrays(table: StripeTable, stripes: list[Stripe], windows: list[int], hor
     tile_batch = np.array([tile[0] for tile in tiles], np.int64)
     nothing = np.zeros(horizon + 1, bool)
     level_active = np.array(
-        [active[tile_batch[lo:hi]].any(axis=0) if hi > lo else nothing for lo, hi in pairwise(level_ptr)]
+        [
+            active[tile_batch[lo:hi]].any(axis=0) if hi > lo else nothing
+            for lo, hi in pairwise(level_ptr)
+        ]
     )
     policy_from, policy_to = _find_deciding_columns(stripes, windows, horizon)
     made = Stripes(
@@ -143,7 +152,9 @@ def find_fan(stripe: Stripe) -> int:
     return count
 
 
-def _find_deciding_columns(stripes: list[Stripe], windows: list[int], horizon: int) -> tuple[Array, Array]:
+def _find_deciding_columns(
+    stripes: list[Stripe], windows: list[int], horizon: int
+) -> tuple[Array, Array]:
     """The columns, from and up to, in which the decisions of each layer lie."""
     lowest, beyond = np.full(horizon, 2**62), np.zeros(horizon, np.int64)
     for stripe, layers in zip(stripes, windows, strict=True):
@@ -163,7 +174,11 @@ def _find_levels(stripes: list[Stripe]) -> list[list[int]]:
 
 
 def _tile(
-    table: StripeTable, stripes: list[Stripe], fans: list[int], windows: list[int], levels: list[list[int]]
+    table: StripeTable,
+    stripes: list[Stripe],
+    fans: list[int],
+    windows: list[int],
+    levels: list[list[int]],
 ) -> tuple[list[list[int]], list[tuple[int, int, int]], list[int]]:
     """Batches of stripes that read the same columns in the same layers, and their tiles."""
     batches: list[list[int]] = []
@@ -172,12 +187,16 @@ def _tile(
     for level in levels:
         together: dict[tuple[object, ...], list[int]] = {}
         for i in level:
-            reads = tuple((b.target, b.stride) for action in stripes[i].actions for b in action.branches)
+            reads = tuple(
+                (b.target, b.stride) for action in stripes[i].actions for b in action.branches
+            )
             together.setdefault((stripes[i].length, reads, fans[i], windows[i]), []).append(i)
         for batch in together.values():
             length, fan = stripes[batch[0]].length, fans[batch[0]]
             size = max(1, TILE_VALUES // (len(table.xs) * max(fan, 1)))
-            tiles.extend((len(batches), lo, min(size, length - lo)) for lo in range(0, length, size))
+            tiles.extend(
+                (len(batches), lo, min(size, length - lo)) for lo in range(0, length, size)
+            )
             batches.append(batch)
         level_ptr.append(len(tiles))
     return batches, tiles, level_ptr

@@ -52,7 +52,10 @@ def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight,
             out[i] = out[i] + weight * value if keep else value
     else:
         for i in range(n):
-            value = constant + (((p0 * v[o0 + i] + p1 * v[o1 + i]) + (p2 * v[o2 + i] + p3 * v[o3 + i])) + p4 * v[o4 + i])
+            value = constant + (
+                ((p0 * v[o0 + i] + p1 * v[o1 + i]) + (p2 * v[o2 + i] + p3 * v[o3 + i]))
+                + p4 * v[o4 + i]
+            )
             out[i] = out[i] + weight * value if keep else value
 
 
@@ -66,28 +69,53 @@ def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weigh
             out[i] = out[i] + weight * value if keep else value
         return
     for j in range(lo, hi, AT_ONCE):
-        p0, p1, p2, p3, p4 = p[j], mass_of(p, j + 1, hi), mass_of(p, j + 2, hi), mass_of(p, j + 3, hi), mass_of(p, j + 4, hi)
-        o0, o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base), offset_of(x, j + 2, hi, columns, base)
+        p0, p1, p2, p3, p4 = (
+            p[j],
+            mass_of(p, j + 1, hi),
+            mass_of(p, j + 2, hi),
+            mass_of(p, j + 3, hi),
+            mass_of(p, j + 4, hi),
+        )
+        o0, o1, o2 = (
+            offset_of(x, j, hi, columns, base),
+            offset_of(x, j + 1, hi, columns, base),
+            offset_of(x, j + 2, hi, columns, base),
+        )
         o3, o4 = offset_of(x, j + 3, hi, columns, base), offset_of(x, j + 4, hi, columns, base)
         start, more, share = constant if j == lo else 0.0, keep or j > lo, weight if keep else 1.0
         if stride == 1:
             mix(v, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
         else:
             two = n + n
-            o0, o1, o2 = copy(v, o0, stride, n, room, Offset(0)), copy(v, o1, stride, n, room, n), copy(v, o2, stride, n, room, two)
+            o0, o1, o2 = (
+                copy(v, o0, stride, n, room, Offset(0)),
+                copy(v, o1, stride, n, room, n),
+                copy(v, o2, stride, n, room, two),
+            )
             o3, o4 = copy(v, o3, stride, n, room, two + n), copy(v, o4, stride, n, room, two + two)
             mix(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
 @jit()
-def optimistic_mix(x, p, lo, hi, v, columns, base, n, form, factor, term, constant, ceiling, keep, weight, q):
+def optimistic_mix(
+    x, p, lo, hi, v, columns, base, n, form, factor, term, constant, ceiling, keep, weight, q
+):
     """q[i] = min(ceiling, constant + pV + bonus) at base + i for up to five outcomes.
 
     With `keep`, weight times that is added. The variance is taken around V[o0 + i]: E[V^2] - (pV)^2
     would lose digits.
     """
-    p1, p2, p3, p4 = mass_of(p, lo + 1, hi), mass_of(p, lo + 2, hi), mass_of(p, lo + 3, hi), mass_of(p, lo + 4, hi)
-    o0, o1, o2 = offset_of(x, lo, hi, columns, base), offset_of(x, lo + 1, hi, columns, base), offset_of(x, lo + 2, hi, columns, base)
+    p1, p2, p3, p4 = (
+        mass_of(p, lo + 1, hi),
+        mass_of(p, lo + 2, hi),
+        mass_of(p, lo + 3, hi),
+        mass_of(p, lo + 4, hi),
+    )
+    o0, o1, o2 = (
+        offset_of(x, lo, hi, columns, base),
+        offset_of(x, lo + 1, hi, columns, base),
+        offset_of(x, lo + 2, hi, columns, base),
+    )
     o3, o4 = offset_of(x, lo + 3, hi, columns, base), offset_of(x, lo + 4, hi, columns, base)
     for i in range(n):
         shift = v[o0 + i]
@@ -114,7 +142,12 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
     """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
     o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
     for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
-        p1, p2, p3, p4 = mass_of(p, j, hi), mass_of(p, j + 1, hi), mass_of(p, j + 2, hi), mass_of(p, j + 3, hi)
+        p1, p2, p3, p4 = (
+            mass_of(p, j, hi),
+            mass_of(p, j + 1, hi),
+            mass_of(p, j + 2, hi),
+            mass_of(p, j + 3, hi),
+        )
         o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, room, n)
         o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, room, two)
         o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, room, two + n)
@@ -123,7 +156,9 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
 
 
 @jit()
-def add_bonus(v0, e, s, n, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q):
+def add_bonus(
+    v0, e, s, n, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q
+):
     """`optimistic_mix` from moments around v0.
 
     ranged: term = scale (high - low), and pV + bonus is capped at `high`.

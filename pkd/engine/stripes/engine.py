@@ -78,7 +78,9 @@ class StripeEngine(Compiled):
     def plain(self) -> StripeEngine:
         """The same table without passes: every state apart."""
         plain = StripeEngine.__new__(StripeEngine)
-        plain.__dict__.update({name: value for name, value in self.__dict__.items() if name not in OWN})
+        plain.__dict__.update(
+            {name: value for name, value in self.__dict__.items() if name not in OWN}
+        )
         plain._kept, plain._free, plain._reach, plain._lock = None, [], {}, threading.RLock()
         plain._lay(keep(self.table))
         return plain
@@ -106,7 +108,9 @@ class StripeEngine(Compiled):
                     at = stripe.start - int(g.policy_from[t])
                     chosen = layer[self.table.sets[stripe.xs], at : at + stripe.length]
                     if (chosen < 0).any() or (chosen >= len(stripe.actions)).any():
-                        raise ModelError("the saved policy takes actions that this model does not have")
+                        raise ModelError(
+                            "the saved policy takes actions that this model does not have"
+                        )
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         self._check_step(h)
@@ -147,7 +151,9 @@ class StripeEngine(Compiled):
             stripe = self.arrays.stripe_at(part, x, place)
             if stripe >= 0 and self.arrays.windows[stripe] >> t & 1:
                 return self.arrays.choice_at(t, x, place)
-        raise ModelError(f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}")
+        raise ModelError(
+            f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}"
+        )
 
     # -- sweeps --------------------------------------------------------------------------------------
 
@@ -174,10 +180,18 @@ class StripeEngine(Compiled):
         """The rewards of all rows, with the given values for unknown ones."""
         if not len(means):
             return self._known_rewards
-        return self._known_rewards + np.where(self._reward_means >= 0, means[self._reward_means], 0.0)
+        return self._known_rewards + np.where(
+            self._reward_means >= 0, means[self._reward_means], 0.0
+        )
 
     def _sweep_to(
-        self, until: int, belief: Belief, pack: kernels.Pack, memory: _Memory, policy: Policy, follow: bool
+        self,
+        until: int,
+        belief: Belief,
+        pack: kernels.Pack,
+        memory: _Memory,
+        policy: Policy,
+        follow: bool,
     ) -> int:
         """Sweeps from the end down to layer `until`: how many choices changed.
 
@@ -186,12 +200,20 @@ class StripeEngine(Compiled):
         changed, horizon = 0, self.horizon
         crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
         memory.clear(self.table.over, self.layout)
-        self._sweep_layer(crew, belief, pack, -1, horizon, memory.settled, memory.settled, policy, follow)
+        self._sweep_layer(
+            crew, belief, pack, -1, horizon, memory.settled, memory.settled, policy, follow
+        )
         for t in range(horizon - 1, until - 1, -1):
             last = t == horizon - 1
-            first, source = (kernels.LAST, memory.settled) if last else (kernels.STEP, memory.layers[(t + 1) % 2])
+            first, source = (
+                (kernels.LAST, memory.settled)
+                if last
+                else (kernels.STEP, memory.layers[(t + 1) % 2])
+            )
             target = memory.layers[t % 2]
-            changed += self._sweep_layer(crew, belief, pack, first, t, source, target, policy, follow)
+            changed += self._sweep_layer(
+                crew, belief, pack, first, t, source, target, policy, follow
+            )
         return changed
 
     def _sweep_layer(
@@ -200,9 +222,17 @@ class StripeEngine(Compiled):
     ) -> int:  # fmt: skip
         """One layer: level `first` from the next layer, then the CHANCE levels from the layer itself."""
         g = self.arrays.stripes
-        lo, hi = (kernels.CHANCES, g.settlement) if t < self.horizon else (g.settlement, len(g.level_ptr) - 1)
+        lo, hi = (
+            (kernels.CHANCES, g.settlement)
+            if t < self.horizon
+            else (g.settlement, len(g.level_ptr) - 1)
+        )
         if crew.threads < 2:
-            return int(kernels.sweep_layer(g, belief, pack, first, lo, hi, t, source, target, policy, follow))
+            return int(
+                kernels.sweep_layer(
+                    g, belief, pack, first, lo, hi, t, source, target, policy, follow
+                )
+            )
         changed = 0
         for level in range(lo - 1, hi):
             which, read = (first, source) if level < lo else (level, target)
@@ -210,8 +240,14 @@ class StripeEngine(Compiled):
                 continue
             tiles = kernels.tiles_of(g, which, t)
 
-            def work(begin: int, end: int, tiles: np.ndarray = tiles, read: kernels.Layer = read) -> int:
-                return int(kernels.values(g, belief, pack, tiles, begin, end, t, read, target, policy, follow))
+            def work(
+                begin: int, end: int, tiles: np.ndarray = tiles, read: kernels.Layer = read
+            ) -> int:
+                return int(
+                    kernels.values(
+                        g, belief, pack, tiles, begin, end, t, read, target, policy, follow
+                    )
+                )
 
             changed += crew.share(work, len(tiles), float(g.tile_count[tiles].sum()))
         return changed
@@ -246,7 +282,11 @@ class StripeEngine(Compiled):
             alone = plain.arrays.isolate_actions(stripe, i, column)
             out = np.zeros((len(self.table.xs), len(tuple(actions))))
             source = memory.settled if last else memory.layers[(t + 1) % 2]
-            tiles, choices, target = np.zeros(1, np.int64), np.zeros(1, np.uint8), kernels.Layer(out, out, out)
+            tiles, choices, target = (
+                np.zeros(1, np.int64),
+                np.zeros(1, np.uint8),
+                kernels.Layer(out, out, out),
+            )
             kernels.values(alone, belief, pack, tiles, 0, 1, 0, source, target, choices, False)
         return dict(zip(tuple(actions), out[i].tolist(), strict=True))
 
@@ -321,18 +361,26 @@ class StripeEngine(Compiled):
         n, mean = np.zeros(len(self.features)), np.zeros(len(self.rewards))
         return Belief(p, n, mean, ell, 1, 0.0, 0.0, 1.0, math.inf, math.nan)
 
-    def _extremes(self, layer: kernels.Layer, t: int, when: str) -> Iterator[tuple[str, float, float]]:
+    def _extremes(
+        self, layer: kernels.Layer, t: int, when: str
+    ) -> Iterator[tuple[str, float, float]]:
         """The lowest and the highest return to go of a layer."""
         low, high = math.inf, -math.inf
         settled = t == self.horizon
         reached = self._reached(t) if self._keeps_layers and not settled else None
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
             if window >> t & 1 and (stripe.part == SETTLED) == settled:
-                at = np.ix_(self.table.sets[stripe.xs], np.arange(stripe.start, stripe.start + stripe.length))
+                at = np.ix_(
+                    self.table.sets[stripe.xs],
+                    np.arange(stripe.start, stripe.start + stripe.length),
+                )
                 lows, highs = layer.low[at], layer.high[at]
                 if reached is not None:
                     lows, highs = lows[reached[at]], highs[reached[at]]
-                low, high = min(low, float(lows.min(initial=math.inf))), max(high, float(highs.max(initial=-math.inf)))
+                low, high = (
+                    min(low, float(lows.min(initial=math.inf))),
+                    max(high, float(highs.max(initial=-math.inf))),
+                )
         if not low > high:
             yield f"to go {when}", low, high
 
@@ -368,7 +416,9 @@ class StripeEngine(Compiled):
         """Memory for the moves of the longest possible episode."""
         return np.zeros(((self.horizon + 1) * (len(self.arrays.stripes.level_ptr) + 1), PATH))
 
-    def record(self, world: World, policy: Policy, tally: Tally, rng: np.ndarray) -> tuple[Episode, bool]:
+    def record(
+        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
+    ) -> tuple[Episode, bool]:
         from pkd.simulation import play_model
 
         return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
@@ -390,7 +440,16 @@ class StripeEngine(Compiled):
         return {self.features[row]: math.fsum(shares.values()) for row, shares in totals.items()}
 
 
-OWN = ("plain", "walk", "layout", "arrays", "_kept", "_free", "_reach", "_lock")  # not shared with `plain`
+OWN = (
+    "plain",
+    "walk",
+    "layout",
+    "arrays",
+    "_kept",
+    "_free",
+    "_reach",
+    "_lock",
+)  # not shared with `plain`
 
 
 @attrs.frozen(eq=False)

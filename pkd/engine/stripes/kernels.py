@@ -57,14 +57,20 @@ class Stripes(NamedTuple):
     n_unknown: int
     batch_stripe: np.ndarray  # stripes, batch by batch
     batch_ptr: np.ndarray  # (batches + 1,)
-    batch_active: np.ndarray  # (batches, H + 1) bool: in which layers; the last one is the settlement
+    batch_active: (
+        np.ndarray
+    )  # (batches, H + 1) bool: in which layers; the last one is the settlement
     tile_batch: np.ndarray  # (tiles,)
-    tile_from: np.ndarray  # (tiles,) first column of the tile, counted from the start of each stripe
+    tile_from: (
+        np.ndarray
+    )  # (tiles,) first column of the tile, counted from the start of each stripe
     tile_count: np.ndarray  # (tiles,)
     policy_ptr: np.ndarray  # (H + 1,) where the choices of a layer stand, x by x
     policy_from: np.ndarray  # (H,) the columns with decisions: from here
     policy_to: np.ndarray  # (H,) up to here
-    level_ptr: np.ndarray  # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement
+    level_ptr: (
+        np.ndarray
+    )  # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement
     level_active: np.ndarray  # (levels, H + 1)
     settlement: int  # the first level of the settlement
 
@@ -72,7 +78,9 @@ class Stripes(NamedTuple):
 class Pack(NamedTuple):
     """What one call derives from a belief."""
 
-    end: np.ndarray  # (law rows,): the outcomes of positive probability are those from row_ptr to here
+    end: (
+        np.ndarray
+    )  # (law rows,): the outcomes of positive probability are those from row_ptr to here
     x: np.ndarray  # their x', packed to the front of each row
     q: np.ndarray  # their probabilities
     reward: np.ndarray  # (rows of rewards, X), with the means of unknown rewards
@@ -94,11 +102,22 @@ STEP, LAST, CHANCES = 0, 1, 2
 @jit()
 def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
     """The possible return to go in tiles[begin:end]: extremes over actions, branches and outcomes."""
-    set_x, branch_p, branch_law, branch_target, branch_stride = g.set_x, g.branch_p, g.branch_law, g.branch_target, g.branch_stride
+    set_x, branch_p, branch_law, branch_target, branch_stride = (
+        g.set_x,
+        g.branch_p,
+        g.branch_law,
+        g.branch_target,
+        g.branch_stride,
+    )
     action_reward, action_branch, branch_reward, p_y, law, row_ptr, row_x = (
         g.action_reward, g.action_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
     )  # fmt: skip
-    low_v, high_v, low_out, high_out = source.low.reshape(-1), source.high.reshape(-1), target.low.reshape(-1), target.high.reshape(-1)
+    low_v, high_v, low_out, high_out = (
+        source.low.reshape(-1),
+        source.high.reshape(-1),
+        target.low.reshape(-1),
+        target.high.reshape(-1),
+    )
     columns, out_columns = source.low.shape[1], target.low.shape[1]
     most = 0
     for i in range(begin, end):
@@ -109,7 +128,11 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
         batch, offset, n = g.tile_batch[tile], g.tile_from[tile], Offset(g.tile_count[tile])
         for j in range(g.batch_ptr[batch], g.batch_ptr[batch + 1]):
             stripe = g.batch_stripe[j]
-            y, action_from, action_to = g.stripe_start[stripe] + offset, g.stripe_action[stripe], g.stripe_action[stripe + 1]
+            y, action_from, action_to = (
+                g.stripe_start[stripe] + offset,
+                g.stripe_action[stripe],
+                g.stripe_action[stripe + 1],
+            )
             for m in range(g.set_ptr[g.stripe_set[stripe]], g.set_ptr[g.stripe_set[stripe] + 1]):
                 x = set_x[m]
                 at = Offset(x * out_columns + y)
@@ -122,9 +145,23 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
                             continue
                         row, stride = law[branch_law[k], x], branch_stride[k]
                         base = branch_target[k] + offset * stride
-                        spread(row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
+                        spread(
+                            row_x,
+                            row_ptr[row],
+                            row_ptr[row + 1],
+                            low_v,
+                            high_v,
+                            columns,
+                            base,
+                            stride,
+                            n,
+                            low,
+                            high,
+                        )
                         least = reward_low[action_reward[a], x] + reward_low[branch_reward[k], x]
-                        largest = reward_high[action_reward[a], x] + reward_high[branch_reward[k], x]
+                        largest = (
+                            reward_high[action_reward[a], x] + reward_high[branch_reward[k], x]
+                        )
                         for i in range(n):
                             low_out[at + i] = min(low_out[at + i], least + low[i])
                             high_out[at + i] = max(high_out[at + i], largest + high[i])
@@ -138,7 +175,13 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
-    tile_batch, tile_from, tile_count, batch_ptr, batch_stripe = g.tile_batch, g.tile_from, g.tile_count, g.batch_ptr, g.batch_stripe
+    tile_batch, tile_from, tile_count, batch_ptr, batch_stripe = (
+        g.tile_batch,
+        g.tile_from,
+        g.tile_count,
+        g.batch_ptr,
+        g.batch_stripe,
+    )
     stripe_set, stripe_start, stripe_decides, stripe_fan, stripe_action, set_ptr, set_x = (
         g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action, g.set_ptr, g.set_x,
     )  # fmt: skip
@@ -151,16 +194,31 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
     form, ceiling, ranged, weights = b.form, b.ceiling, np.isnan(b.width), g.weight
     if ranged:
         ranges(g, tiles, begin, end, c.reward_low, c.reward_high, source, target)
-    v, low_v, high_v, out = source.v.reshape(-1), source.low.reshape(-1), source.high.reshape(-1), target.v.reshape(-1)
+    v, low_v, high_v, out = (
+        source.v.reshape(-1),
+        source.low.reshape(-1),
+        source.high.reshape(-1),
+        target.v.reshape(-1),
+    )
     columns, out_columns = source.v.shape[1], target.v.shape[1]
-    chosen, chosen_columns = (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t]) if t < g.policy_to.shape[0] else (0, 0)
+    chosen, chosen_columns = (
+        (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t])
+        if t < g.policy_to.shape[0]
+        else (0, 0)
+    )
     most, width = 0, 0
     for place in range(begin, end):
         tile = tiles[place]
         most = max(most, tile_count[tile])
         for j in range(batch_ptr[tile_batch[tile]], batch_ptr[tile_batch[tile] + 1]):
             width = max(width, tile_count[tile] * max(stripe_fan[batch_stripe[j]], 1))
-    q, e, s, low, high = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    q, e, s, low, high = (
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+        np.empty(width),
+    )
     room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     changed = 0
     for place in range(begin, end):
@@ -168,13 +226,23 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
         batch, offset, count = tile_batch[tile], tile_from[tile], Offset(tile_count[tile])
         for j in range(batch_ptr[batch], batch_ptr[batch + 1]):
             stripe = batch_stripe[j]
-            decides, fan, y = stripe_decides[stripe], stripe_fan[stripe], stripe_start[stripe] + offset
+            decides, fan, y = (
+                stripe_decides[stripe],
+                stripe_fan[stripe],
+                stripe_start[stripe] + offset,
+            )
             n = count * Offset(max(fan, 1))
             for m in range(set_ptr[stripe_set[stripe]], set_ptr[stripe_set[stripe] + 1]):
                 x = set_x[m]
                 at, mine = Offset(x * out_columns + y), Offset(chosen + x * chosen_columns + y)
-                for a in range(stripe_action[stripe], stripe_action[stripe] + 1 if fan > 0 else stripe_action[stripe + 1]):
-                    outer, keep = reward[action_reward[a], x], action_branch[a + 1] - action_branch[a] != 1
+                for a in range(
+                    stripe_action[stripe],
+                    stripe_action[stripe] + 1 if fan > 0 else stripe_action[stripe + 1],
+                ):
+                    outer, keep = (
+                        reward[action_reward[a], x],
+                        action_branch[a + 1] - action_branch[a] != 1,
+                    )
                     if keep:
                         for i in range(n):
                             q[i] = outer
@@ -188,30 +256,95 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
                         lo, hi = row_ptr[row], row_end[row]
                         constant = inner if keep else outer + inner
                         if form == NO_BONUS or row >= g.n_unknown:
-                            expectation(outcome, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, q, room)
+                            expectation(
+                                outcome,
+                                p,
+                                lo,
+                                hi,
+                                v,
+                                columns,
+                                base,
+                                stride,
+                                n,
+                                constant,
+                                keep,
+                                weight,
+                                q,
+                                room,
+                            )
                             continue
                         seen, ell = n_z[row], ells[weights[branch_weight[k], x]]
                         factor, scale = factors(form, b.c1, b.c2, seen, ell)
                         term = scale * b.width
                         top = ceiling if keep else outer + ceiling
                         if ranged:
-                            spread(row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride, n, low, high)
+                            spread(
+                                row_x,
+                                lo,
+                                row_ptr[row + 1],
+                                low_v,
+                                high_v,
+                                columns,
+                                base,
+                                stride,
+                                n,
+                                low,
+                                high,
+                            )
                         if is_capped(seen, b.free, scale):
                             for i in range(n):
                                 value = constant + high[i] if ranged else top
                                 q[i] = q[i] + weight * value if keep else value
                         elif hi - lo <= AT_ONCE and stride == 1 and not ranged:
-                            optimistic_mix(outcome, p, lo, hi, v, columns, base, n, form, factor, term, constant, top, keep, weight, q)
+                            optimistic_mix(
+                                outcome,
+                                p,
+                                lo,
+                                hi,
+                                v,
+                                columns,
+                                base,
+                                n,
+                                form,
+                                factor,
+                                term,
+                                constant,
+                                top,
+                                keep,
+                                weight,
+                                q,
+                            )
                         else:
                             moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, room)
-                            add_bonus(room, e, s, n, form, factor, term, scale, ranged, low, high, constant, top, keep, weight, q)
+                            add_bonus(
+                                room,
+                                e,
+                                s,
+                                n,
+                                form,
+                                factor,
+                                term,
+                                scale,
+                                ranged,
+                                low,
+                                high,
+                                constant,
+                                top,
+                                keep,
+                                weight,
+                                q,
+                            )
                     if not decides:
                         for i in range(n):
                             out[at + i] = q[i]
                     elif fan == 0:
                         which = a - stripe_action[stripe]
                         for i in range(n):
-                            better = policy[mine + i] == which if follow else which == 0 or q[i] > best[i]
+                            better = (
+                                policy[mine + i] == which
+                                if follow
+                                else which == 0 or q[i] > best[i]
+                            )
                             best[i] = q[i] if better else best[i]
                             arg[i] = which if better else arg[i]
                     elif follow:

@@ -33,7 +33,9 @@ __all__ = ["Layout", "find_windows", "keep", "reduce"]
 
 _Members = dict[tuple[int, int, int], Stripe]  # (part, level, x) -> its stripe in one stretch
 
-ROUNDS = 3  # a merge makes room for a pull, and a pull for a merge; three settle every shipped model
+ROUNDS = (
+    3  # a merge makes room for a pull, and a pull for a merge; three settle every shipped model
+)
 MOST_CUTS = 64  # pieces into which one stripe may be cut
 
 
@@ -86,7 +88,9 @@ def reduce(table: StripeTable, horizon: int) -> Layout:
     return _compact(table, stripes, aliases)
 
 
-def _compact(table: StripeTable, stripes: list[Stripe], aliases: list[tuple[int, int, int]]) -> Layout:
+def _compact(
+    table: StripeTable, stripes: list[Stripe], aliases: list[tuple[int, int, int]]
+) -> Layout:
     """Drops the blocks of columns in which nothing is left."""
     kept = []
     for space in (0, 1):
@@ -99,7 +103,11 @@ def _compact(table: StripeTable, stripes: list[Stripe], aliases: list[tuple[int,
     def move(stripe: Stripe) -> Stripe:
         to = shift[int(stripe.part in (LAST, SETTLED))]
         moved = _with_branches(
-            stripe, [[_redirect(b, to(b.target), b.stride) for b in action.branches] for action in stripe.actions]
+            stripe,
+            [
+                [_redirect(b, to(b.target), b.stride) for b in action.branches]
+                for action in stripe.actions
+            ],
         )
         return moved._replace(start=shift[int(stripe.part == SETTLED)](stripe.start))
 
@@ -133,7 +141,9 @@ class _Shift:
         return column + self.by[bisect_right(self.starts, column) - 1]
 
 
-def find_windows(start: list[tuple[int, int, float]], stripes: list[Stripe], horizon: int) -> list[int]:
+def find_windows(
+    start: list[tuple[int, int, float]], stripes: list[Stripe], horizon: int
+) -> list[int]:
     """The layers in which each stripe can be met, as bits; bit H is the settlement."""
     part = np.array([stripe.part for stripe in stripes], np.int64)
     leads, places = _Leads(stripes), _Places(stripes, (STEP, CHANCES, LAST))
@@ -164,7 +174,9 @@ def _drop_zeros(table: StripeTable) -> list[Stripe]:
     """The stripes without the branches that no x takes."""
     taken = functools.cache(lambda p, xs: bool(table.p.rows[p][table.sets[xs]].any()))
     return [
-        _with_branches(s, [[b for b in action.branches if taken(b.p, s.xs)] for action in s.actions])
+        _with_branches(
+            s, [[b for b in action.branches if taken(b.p, s.xs)] for action in s.actions]
+        )
         for s in table.stripes
     ]
 
@@ -185,13 +197,16 @@ def _cut(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
             made.append(stripe)
             continue
         points = [0, *sorted(cuts), stripe.length]
-        made.extend(_piece(stripe, lo, hi) for lo, hi in zip(points, points[1:], strict=False) if lo < hi)
+        made.extend(
+            _piece(stripe, lo, hi) for lo, hi in zip(points, points[1:], strict=False) if lo < hi
+        )
     return made
 
 
 def _piece(stripe: Stripe, lo: int, hi: int) -> Stripe:
     branches = [
-        [_redirect(b, b.target + lo * b.stride, b.stride) for b in action.branches] for action in stripe.actions
+        [_redirect(b, b.target + lo * b.stride, b.stride) for b in action.branches]
+        for action in stripe.actions
     ]
     return _with_branches(stripe, branches)._replace(start=stripe.start + lo, length=hi - lo)
 
@@ -209,7 +224,9 @@ class _Edges:
         return found if len(found) < MOST_CUTS else []
 
 
-def _merge(table: StripeTable, stripes: list[Stripe]) -> tuple[list[Stripe], list[tuple[int, int, int]]]:
+def _merge(
+    table: StripeTable, stripes: list[Stripe]
+) -> tuple[list[Stripe], list[tuple[int, int, int]]]:
     """Redirects branches into a stretch of columns to another one that does the same for all its x.
 
     Also returns (copy, length, original) of the layers.
@@ -223,7 +240,10 @@ def _merge(table: StripeTable, stripes: list[Stripe]) -> tuple[list[Stripe], lis
             mine = {(s.part, s.level, x): s for s in members for x in table.sets[s.xs].tolist()}
             some, stripe = next(iter(mine.items()))
             for other in originals.get((length, some, signs(stripe, some[2])), ()):
-                if all(key in other and signs(s, key[2]) == signs(other[key], key[2]) for key, s in mine.items()):
+                if all(
+                    key in other and signs(s, key[2]) == signs(other[key], key[2])
+                    for key, s in mine.items()
+                ):
                     starts = bisect_left(begun, start) < bisect_left(begun, start + length)
                     if not (space == 0 and starts):
                         moved[space][start] = (length, next(iter(other.values())).start)
@@ -248,7 +268,8 @@ def _merge(table: StripeTable, stripes: list[Stripe]) -> tuple[list[Stripe], lis
 
     if any(joined):
         stripes = [
-            _with_branches(s, [[redirect(b, s) for b in action.branches] for action in s.actions]) for s in stripes
+            _with_branches(s, [[redirect(b, s) for b in action.branches] for action in s.actions])
+            for s in stripes
         ]
     return stripes, [(start, *joined[0][start]) for start in starts[0]]
 
@@ -352,20 +373,29 @@ def _pull(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
             return None
         within = chances[space].within(*_span(branch, stripe.length))
         found = [i for i in within if not xs[stripes[i].xs].isdisjoint(xs[stripe.xs])]
-        return found[0] if len(found) == 1 and _covers(xs, stripes[found[0]], branch, stripe) else None
+        return (
+            found[0] if len(found) == 1 and _covers(xs, stripes[found[0]], branch, stripe) else None
+        )
 
     def pull(action: Action, stripe: Stripe, space: int) -> Action:
         branches: list[Branch] = []
         reward = action.reward
         for branch in (skip(branch, stripe, space) for branch in action.branches):
             inner = find_target(branch, stripe, space)
-            if inner is None or not (lines[inner] or (used[inner] == sizes[inner] and not shared[inner])):
+            if inner is None or not (
+                lines[inner] or (used[inner] == sizes[inner] and not shared[inner])
+            ):
                 branches.append(branch)
                 continue
             (hop,) = stripes[inner].actions
-            sure = len(action.branches) == 1 and (table.p.rows[branch.p][table.sets[stripe.xs]] == 1.0).all()
+            sure = (
+                len(action.branches) == 1
+                and (table.p.rows[branch.p][table.sets[stripe.xs]] == 1.0).all()
+            )
             free = reward == table.no_reward and sure
-            clear = branch.note == table.no_note or all(b.note == table.no_note for b in hop.branches)
+            clear = branch.note == table.no_note or all(
+                b.note == table.no_note for b in hop.branches
+            )
             if clear and (hop.reward == table.no_reward or free):
                 reward = reward if hop.reward == table.no_reward else hop.reward
                 branches.extend(_compose(table, branch, stripe, stripes[inner]))
@@ -374,7 +404,8 @@ def _pull(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
         return _with(action, reward, branches)
 
     return [
-        _with_actions(s, [pull(action, s, int(s.part in (LAST, SETTLED))) for action in s.actions]) for s in stripes
+        _with_actions(s, [pull(action, s, int(s.part in (LAST, SETTLED))) for action in s.actions])
+        for s in stripes
     ]
 
 
@@ -397,7 +428,9 @@ def _compose(table: StripeTable, branch: Branch, stripe: Stripe, hop: Stripe) ->
             target = inside.target + inside.stride * (branch.target - hop.start)
             note = inside.note if inside.note != table.no_note else branch.note
             stride = inside.stride * branch.stride
-            yield Branch(table.p.add(p), inside.law, inside.weight, target, stride, inside.reward, note)
+            yield Branch(
+                table.p.add(p), inside.law, inside.weight, target, stride, inside.reward, note
+            )
 
 
 def _covers(xs: list[frozenset[int]], hop: Stripe, branch: Branch, stripe: Stripe) -> bool:
@@ -418,10 +451,19 @@ class _Places:
 
     def __init__(self, stripes: list[Stripe], parts: tuple[int, ...]) -> None:
         mine = [i for i, stripe in enumerate(stripes) if stripe.part in parts]
-        self.cuts = sorted({edge for i in mine for edge in (stripes[i].start, stripes[i].start + stripes[i].length)})
+        self.cuts = sorted(
+            {
+                edge
+                for i in mine
+                for edge in (stripes[i].start, stripes[i].start + stripes[i].length)
+            }
+        )
         self.held: list[list[int]] = [[] for _ in self.cuts]
         for i in mine:
-            for k in range(bisect_left(self.cuts, stripes[i].start), bisect_left(self.cuts, stripes[i].start + stripes[i].length)):
+            for k in range(
+                bisect_left(self.cuts, stripes[i].start),
+                bisect_left(self.cuts, stripes[i].start + stripes[i].length),
+            ):
                 self.held[k].append(i)
         self._found: dict[tuple[int, int], list[int]] = {}
 
@@ -431,7 +473,9 @@ class _Places:
         if last - first == 1:
             return self.held[first]
         if (first, last) not in self._found:
-            self._found[first, last] = list(dict.fromkeys(i for k in range(first, last) for i in self.held[k]))
+            self._found[first, last] = list(
+                dict.fromkeys(i for k in range(first, last) for i in self.held[k])
+            )
         return self._found[first, last]
 
 
@@ -439,13 +483,26 @@ class _Leads:
     """Which stripes lead to which, as pairs of arrays."""
 
     def __init__(self, stripes: list[Stripe]) -> None:
-        branches = [(i, *_span(branch, stripe.length)) for i, stripe in enumerate(stripes) for branch in _branches(stripe)]
+        branches = [
+            (i, *_span(branch, stripe.length))
+            for i, stripe in enumerate(stripes)
+            for branch in _branches(stripe)
+        ]
         owner, begin, end = np.array(branches, np.int64).reshape(-1, 3).T
-        part, start, length = np.array([(stripe.part, stripe.start, stripe.length) for stripe in stripes], np.int64).reshape(-1, 3).T
+        part, start, length = (
+            np.array([(stripe.part, stripe.start, stripe.length) for stripe in stripes], np.int64)
+            .reshape(-1, 3)
+            .T
+        )
         settling = np.isin(part, (LAST, SETTLED))[owner]
         pairs = [
-            _pairs(owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held])
-            for mine, held in ((~settling, np.flatnonzero(part != SETTLED)), (settling, np.flatnonzero(part == SETTLED)))
+            _pairs(
+                owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held]
+            )
+            for mine, held in (
+                (~settling, np.flatnonzero(part != SETTLED)),
+                (settling, np.flatnonzero(part == SETTLED)),
+            )
         ]
         self.source, self.target = np.concatenate(pairs, axis=1)
 
@@ -464,13 +521,23 @@ class _Leads:
             fresh &= passing
 
 
-def _pairs(owner: np.ndarray, begin: np.ndarray, end: np.ndarray, held: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+def _pairs(
+    owner: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    held: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+) -> np.ndarray:
     """(owner, held) for every stretch begin..end that meets a stretch start..stop, (2, pairs)."""
     cuts = np.unique(np.concatenate([start, stop]))
     of_cell, cell = spread(np.searchsorted(cuts, start), np.searchsorted(cuts, stop))
     order = np.argsort(cell, kind="stable")
     ptr = np.searchsorted(cell[order], np.arange(len(cuts) + 1))
-    first, last = np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0), np.searchsorted(cuts, end)
+    first, last = (
+        np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0),
+        np.searchsorted(cuts, end),
+    )
     spans = np.unique(np.array([owner, first, last]), axis=1)
     of_span, cell = spread(spans[1], spans[2])
     of_pair, at = spread(ptr[cell], ptr[cell + 1])
@@ -507,14 +574,25 @@ def _redirect(branch: Branch, target: int, stride: int) -> Branch:
 
 def _with_branches(stripe: Stripe, branches: Iterable[list[Branch]]) -> Stripe:
     """A stripe with other branches; what stays the same is the same object, which is cheap to compare."""
-    made = [_with(action, action.reward, new) for action, new in zip(stripe.actions, branches, strict=True)]
+    made = [
+        _with(action, action.reward, new)
+        for action, new in zip(stripe.actions, branches, strict=True)
+    ]
     return _with_actions(stripe, made)
 
 
 def _with_actions(stripe: Stripe, actions: list[Action]) -> Stripe:
-    return stripe if all(map(is_, actions, stripe.actions)) else stripe._replace(actions=tuple(actions))
+    return (
+        stripe
+        if all(map(is_, actions, stripe.actions))
+        else stripe._replace(actions=tuple(actions))
+    )
 
 
 def _with(action: Action, reward: int, branches: list[Branch]) -> Action:
     same = reward == action.reward and len(branches) == len(action.branches)
-    return action if same and all(map(is_, branches, action.branches)) else Action(reward, tuple(branches))
+    return (
+        action
+        if same and all(map(is_, branches, action.branches))
+        else Action(reward, tuple(branches))
+    )

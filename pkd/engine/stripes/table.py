@@ -29,7 +29,9 @@ from pkd.queue import Queue
 __all__ = ["Action", "Branch", "Stripe", "StripeTable", "build_table"]
 
 MISSING = -(2**62)  # in a row of laws: this x has no such branch
-MOST_BRANCHES = 16  # of a stripe whose x lead to different columns; more are cheaper as several stripes
+MOST_BRANCHES = (
+    16  # of a stripe whose x lead to different columns; more are cheaper as several stripes
+)
 
 
 class Branch(NamedTuple):
@@ -113,8 +115,14 @@ class StripeTable:
         self.stripes: list[Stripe] = []
         self.alphabet = _order_letters(graph)
         self.letter = {value: i for i, value in enumerate(self.alphabet)}
-        self.offsets: tuple[dict[int, int], dict[int, int]] = ({}, {})  # of blocks: layers, settlement
-        self.blocks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])  # (start, length)
+        self.offsets: tuple[dict[int, int], dict[int, int]] = (
+            {},
+            {},
+        )  # of blocks: layers, settlement
+        self.blocks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = (
+            [],
+            [],
+        )  # (start, length)
         self.columns = [0, 0]
         self.over = [-1, -1]  # the column to which every stop leads
         self.start: list[tuple[int, int, float]] = []  # (x, column, probability)
@@ -180,7 +188,11 @@ class StripeTable:
             return self.offsets[0].get(block) if block is not None else None
         queue = tuple(get_part(y, path))
         block = self.graph.block_index.get((replace_part(y, path, HOLE), len(queue)))
-        if block is None or block not in self.offsets[0] or any(entry not in self.letter for entry in queue):
+        if (
+            block is None
+            or block not in self.offsets[0]
+            or any(entry not in self.letter for entry in queue)
+        ):
             return None
         return self.offsets[0][block] + self.number(queue)
 
@@ -220,9 +232,13 @@ def _lay_out(table: StripeTable) -> None:
     """Blocks with decisions come first, so that a policy is short; the column of stops comes last."""
     graph = table.graph
     for which, side in enumerate((graph.layers, graph.settled)):
-        deciding = dict.fromkeys(b for b, kind in zip(side.block, side.kind, strict=True) if kind == DECIDE)
+        deciding = dict.fromkeys(
+            b for b, kind in zip(side.block, side.kind, strict=True) if kind == DECIDE
+        )
         at = 0
-        for block in dict.fromkeys([*_sort(deciding, graph), *_sort(dict.fromkeys(side.block), graph)]):
+        for block in dict.fromkeys(
+            [*_sort(deciding, graph), *_sort(dict.fromkeys(side.block), graph)]
+        ):
             table.offsets[which][block] = at
             table.blocks[which].append((at, table.size(block)))
             at += table.size(block)
@@ -249,15 +265,21 @@ def _find_levels(graph: Graph, part: int) -> dict[int, int]:
     for cell, node in enumerate(cells.node):
         if side.kind[node] == CHANCE_STATE:
             landings = {cells.landing[k] for k in cells.branches(cell)}
-            targets = {n for i in landings for n in graph.landings[i] if side.kind[n] == CHANCE_STATE}
+            targets = {
+                n for i in landings for n in graph.landings[i] if side.kind[n] == CHANCE_STATE
+            }
             onward.setdefault(node, set()).update(targets)
     level: dict[int, int] = {}
     left, at = dict(onward), 1  # stops are level 0
     while left:
-        ready = [node for node, targets in left.items() if not any(target in left for target in targets)]
+        ready = [
+            node for node, targets in left.items() if not any(target in left for target in targets)
+        ]
         if not ready:
             if graph.hidden:
-                raise QueuesMatterError("CHANCE states form a cycle unless their queues are told apart")
+                raise QueuesMatterError(
+                    "CHANCE states form a cycle unless their queues are told apart"
+                )
             raise ModelError("CHANCE states form a cycle, so that time stands still")
         for node in ready:
             level[node] = at
@@ -283,7 +305,8 @@ class _Builder:
         self.table, self.graph = table, table.graph
         self.declared = self.graph.model.return_range is not None
         self.known = [
-            table.known_law((table.x_index[x], p) for x, p in law.law if x in table.x_index) for law in self.graph.known
+            table.known_law((table.x_index[x], p) for x, p in law.law if x in table.x_index)
+            for law in self.graph.known
         ]
 
     def emit(self, part: int, levels: Mapping[int, int]) -> None:
@@ -301,15 +324,26 @@ class _Builder:
             length = max(len(table.alphabet), 1) ** rest
             start = table.offsets[int(part == SETTLED)][block] + table.number(prefix) * length
             stops = kind == STOP
-            found = {x: self._actions(part, cells, cell, rest, x if stops else -1) for x, cell in members.items()}
+            found = {
+                x: self._actions(part, cells, cell, rest, x if stops else -1)
+                for x, cell in members.items()
+            }
             for group in self._group(found, count):
                 actions = tuple(
-                    self._action({x: found[x][a] for x in group}, {x: cells.action_ptr[members[x]] + a for x in group}, cells)
+                    self._action(
+                        {x: found[x][a] for x in group},
+                        {x: cells.action_ptr[members[x]] + a for x in group},
+                        cells,
+                    )
                     for a in range(count)
                 )
-                table.stripes.append(Stripe(part, table.set_of(group), start, length, actions, level))
+                table.stripes.append(
+                    Stripe(part, table.set_of(group), start, length, actions, level)
+                )
 
-    def _actions(self, part: int, cells: Cells, cell: int, rest: int, stopped: int) -> list[Targets]:
+    def _actions(
+        self, part: int, cells: Cells, cell: int, rest: int, stopped: int
+    ) -> list[Targets]:
         """The branches of each action of a cell, by column and stride. stopped: the x of a stop, or -1."""
         table, graph = self.table, self.graph
         space = int(part in (LAST, SETTLED))
@@ -345,7 +379,9 @@ class _Builder:
             groups.setdefault(tuple(frozenset(targets) for targets in actions), []).append(x)
         return list(groups.values())
 
-    def _action(self, found: Mapping[int, Targets], actions: Mapping[int, int], cells: Cells) -> Action:
+    def _action(
+        self, found: Mapping[int, Targets], actions: Mapping[int, int], cells: Cells
+    ) -> Action:
         table = self.table
         reward = table.reward_row(
             {x: cells.reward[a] for x, a in actions.items()},
@@ -360,7 +396,9 @@ class _Builder:
                 Branch(
                     p=table.p.fill({x: branch.p for x, branch in here.items()}),
                     law=table.law.fill({x: branch.law for x, branch in here.items()}),
-                    weight=table.weight.fill({x: b.weight for x, b in here.items() if b.weight >= 0}),
+                    weight=table.weight.fill(
+                        {x: b.weight for x, b in here.items() if b.weight >= 0}
+                    ),
                     target=place[0],
                     stride=place[1],
                     reward=reward if inside else table.no_reward,
@@ -368,5 +406,3 @@ class _Builder:
                 )
             )
         return Action(table.no_reward if inside else reward, tuple(branches))
-
-

@@ -59,7 +59,10 @@ def reach(g, level, t, here, there):
             continue
         for j in range(g.batch_ptr[batch], g.batch_ptr[batch + 1]):
             stripe = g.batch_stripe[j]
-            first, last = g.action_branch[g.stripe_action[stripe]], g.action_branch[g.stripe_action[stripe + 1]]
+            first, last = (
+                g.action_branch[g.stripe_action[stripe]],
+                g.action_branch[g.stripe_action[stripe + 1]],
+            )
             for m in range(g.set_ptr[g.stripe_set[stripe]], g.set_ptr[g.stripe_set[stripe] + 1]):
                 x = g.set_x[m]
                 for i in range(g.tile_from[tile], g.tile_from[tile] + g.tile_count[tile]):
@@ -68,7 +71,9 @@ def reach(g, level, t, here, there):
                             row = g.law[g.branch_law[k], x]
                             if g.p[g.branch_p[k], x] > 0.0:
                                 for o in range(g.row_ptr[row], g.row_ptr[row + 1]):
-                                    there[g.row_x[o], g.branch_target[k] + g.branch_stride[k] * i] = True
+                                    there[
+                                        g.row_x[o], g.branch_target[k] + g.branch_stride[k] * i
+                                    ] = True
 
 
 @jit()
@@ -127,7 +132,11 @@ def rollout(g, walk, world, policy, tally, rng, path):
         if row < g.n_unknown:
             due = count(tally, row, o) or due
         if moves < path.shape[0]:
-            path[moves, 0], path[moves, 1], path[moves, 2] = row, o - g.row_ptr[row], g.note[g.branch_note[k], x]
+            path[moves, 0], path[moves, 1], path[moves, 2] = (
+                row,
+                o - g.row_ptr[row],
+                g.note[g.branch_note[k], x],
+            )
         moves += 1
         y = g.branch_target[k] + g.branch_stride[k] * (y - g.stripe_start[stripe])
         x = g.row_x[o]
