@@ -32,7 +32,9 @@ def evidence(counts: Sequence[float], branching: int | None = None) -> float:
     if not len(row) or not np.isfinite(row).all() or (row < 0).any():
         raise ModelError(f"counts are {counts!r}; expected finite numbers >= 0, at least one")
     if not 1 <= bound <= len(row):
-        raise ModelError(f"branching is {branching!r}; expected a whole number from 1 to {len(row)}")
+        raise ModelError(
+            f"branching is {branching!r}; expected a whole number from 1 to {len(row)}"
+        )
     return float(kernels.evidence(row, 0, len(row), bound))
 
 
@@ -48,7 +50,9 @@ def radius(
     """
     found = evidence(counts, branching)
     if not (0 < delta < 1 and 0 < weight <= 1):
-        raise ModelError(f"delta is {delta!r}, weight {weight!r}; expected 0 < delta < 1, 0 < weight <= 1")
+        raise ModelError(
+            f"delta is {delta!r}, weight {weight!r}; expected 0 < delta < 1, 0 < weight <= 1"
+        )
     total = math.fsum(counts)
     return max(found - math.log(delta) - math.log(weight), 0.0) / total if total > 0 else math.inf
 

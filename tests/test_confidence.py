@@ -133,9 +133,7 @@ def test_two_outcomes_and_one_feature_give_a_textbook_kl_interval(heads: int, ta
     c, n = radius([heads, tails], 0.05), heads + tails
     for mu in (low, high):
         if 0 < mu < 1:
-            terms = [
-                k / n * math.log(k / n / q) for k, q in ((heads, mu), (tails, 1 - mu)) if k
-            ]
+            terms = [k / n * math.log(k / n / q) for k, q in ((heads, mu), (tails, 1 - mu)) if k]
             assert math.fsum(terms) == pytest.approx(c, rel=1e-11)
 
 
