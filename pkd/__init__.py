@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pkd.noise import Landing as Landing
     from pkd.noise import NoiseMDP as NoiseMDP
     from pkd.optimism import MVP as MVP
+    from pkd.optimism import Certified as Certified
     from pkd.optimism import Greedy as Greedy
     from pkd.optimism import Hoeffding as Hoeffding
     from pkd.optimism import Optimism as Optimism
@@ -73,7 +74,7 @@ _HOMES = {
     "engine": ["Compiled", "compile"],
     "graph": ["Graph"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
-    "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
+    "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],

@@ -7,25 +7,29 @@ MVP is the paper's rule (its algorithm MVP-Est). With p the observed frequencies
     Hoeffding          pV + c w l / sqrt(N)                           (N = 0: the cap; UCBVI-CH)
     Greedy             pV                                             (N = 0: uniform over the outcomes)
     PosteriorSampling  PV with P drawn from Dirichlet(prior + counts) at every plan
+    Certified          max {qV : KL(p, q) <= C(z)}, the laws that the data have not refuted
+
+Every rule says what it guarantees: "as published" (the rule and the constants of a theorem),
+"certified" (its upper values hold with probability 1 - delta, by `pkd.confidence`), or "no guarantee".
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from pkd.model import ModelError
 
-__all__ = ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling", "from_config"]
+__all__ = [
+    "MVP", "Certified", "Greedy", "Guarantee", "Hoeffding", "Optimism", "PosteriorSampling", "from_config",
+]  # fmt: skip
 
-NO_BONUS, SUM, MAX, HOEFFDING = (
-    0,
-    1,
-    2,
-    3,
-)  # the forms of the bonus, as `pkd.engine.bonus` knows them
+# The forms of the bonus, as `pkd.engine.bonus` knows them.
+NO_BONUS, SUM, MAX, HOEFFDING, CERTIFIED = 0, 1, 2, 3, 4
+ONE_ROUND, ALL_ROUNDS = 1, 40  # of the search for the largest value over a set of laws
+Guarantee = Literal["as published", "certified", "no guarantee"]
 THEORY_C1, THEORY_C2 = 20 / 3, 400 / 9
 
 
@@ -39,6 +43,8 @@ class Bonus:
     free: float = 0.0  # N(z) <= free gives the cap
     prior: float = 0.0  # > 0: laws are drawn from a Dirichlet posterior
     log_factor: float | None = None  # in place of ell
+    parts: int = 1  # delta is divided by this: a rule that takes the best of two bounds halves it
+    rounds: int = ONE_ROUND  # of the search for the largest value over a set of laws
 
 
 def _positive(rule: Any, field: Any, value: Any) -> None:
@@ -69,6 +75,10 @@ class Optimism:
     @property
     def label(self) -> str:
         return type(self).__name__
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return "no guarantee"
 
     def to_config(self) -> dict[str, Any]:
         """A rule as plain data, for files."""
@@ -103,6 +113,11 @@ class MVP(Optimism):
         )
 
     @property
+    def guarantee(self) -> Guarantee:
+        published = (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None)
+        return "as published" if published and not self.monotone else "no guarantee"
+
+    @property
     def label(self) -> str:
         form = " (max form)" if self.monotone else ""
         if (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None):
@@ -131,12 +146,56 @@ class Hoeffding(Optimism):
         return Bonus(HOEFFDING, c1=self.c, log_factor=self.log_factor)
 
     @property
+    def guarantee(self) -> Guarantee:
+        return "as published" if (self.c, self.log_factor) == (7.0, None) else "no guarantee"
+
+    @property
     def label(self) -> str:
         constants = (
             "theory constants" if (self.c, self.log_factor) == (7.0, None) else f"c={self.c:g}"
         )
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
         return f"Hoeffding, {constants}{logarithm}"
+
+
+@attrs.frozen
+class Certified(Optimism):
+    """Optimism over the laws that the data have not refuted: max {qV : KL(p, q) <= C(z)}.
+
+    With probability 1 - delta the true laws are in all sets at all times (`pkd.confidence`), so every
+    upper value is at least V*, and the least values over the same sets are at most V*. No number of
+    episodes is needed. minimax: each pair (z, y') takes the smaller of this maximum and MVP-Est, each
+    with delta / 2, so that the regret is also at most that of MVP-Est with delta / 2. exact: the maximum
+    to 1e-9 of the range; otherwise an upper bound of it that is at most a few percent larger.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> counts = {(0, 0): {0: 50, 1: 50}, (0, 1): {0: 100}}
+    >>> round(pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Certified(exact=True)).value, 4)
+    0.7196
+    """
+
+    minimax: bool = True
+    exact: bool = False
+
+    def bonus(self) -> Bonus:
+        return Bonus(
+            CERTIFIED,
+            THEORY_C1,
+            THEORY_C2,
+            free=1.0 if self.minimax else math.inf,
+            parts=2 if self.minimax else 1,
+            rounds=ALL_ROUNDS if self.exact else ONE_ROUND,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return "certified"
+
+    @property
+    def label(self) -> str:
+        options = [] if self.minimax else ["without MVP"]
+        return ", ".join(["Certified", *options, *(["exact"] if self.exact else [])])
 
 
 @attrs.frozen
@@ -185,7 +244,7 @@ class PosteriorSampling(Optimism):
 def from_config(config: dict[str, Any]) -> Optimism:
     """The rule that `to_config` wrote."""
     rules: dict[str, type[Any]] = {
-        rule.__name__: rule for rule in (MVP, Hoeffding, Greedy, PosteriorSampling)
+        rule.__name__: rule for rule in (MVP, Certified, Hoeffding, Greedy, PosteriorSampling)
     }
     arguments = dict(config)
     name = arguments.pop("rule", None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pkd.engine import Compiled, compile
-from pkd.engine.belief import Belief
+from pkd.engine.belief import N_ARRAYS, Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
@@ -119,16 +119,9 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
-        arrays = {
-            "choices": self.choices,
-            "p": self.belief.p,
-            "n": self.belief.n,
-            "mean": self.belief.mean,
-        }
-        arrays |= {
-            "ell": self.belief.ell,
-            "constants": np.array([*self.belief[4:], self.value], float),
-        }
+        arrays = dict(zip(Belief._fields[:N_ARRAYS], self.belief[:N_ARRAYS], strict=True))
+        constants = np.array([*self.belief[N_ARRAYS:], self.value], float)
+        arrays |= {"choices": self.choices, "constants": constants}
         write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
 
     @classmethod
@@ -150,15 +143,16 @@ class Plan:
     ) -> Plan:
         template = compiled.optimistic(MVP().bonus(), 1, 0.5)
         try:
-            parts = [arrays[name] for name in ("p", "n", "mean", "ell")]
-            form, *constants, value = arrays["constants"].tolist()
+            parts = [arrays[name] for name in Belief._fields[:N_ARRAYS]]
+            form, *constants, rounds, value = arrays["constants"].tolist()
             for part, expected in zip(parts, template, strict=False):
                 if part.shape != np.shape(expected) or part.dtype != np.float64:
                     raise ModelError(
                         f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}"
                     )
             compiled.check_policy(arrays["choices"])
-            return cls(compiled, Belief(*parts, int(form), *constants), arrays["choices"], value)
+            belief = Belief(*parts, int(form), *constants, int(rounds))
+            return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, ModelError):
                 raise

@@ -9,26 +9,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Belief", "Tally", "World"]
+__all__ = ["N_ARRAYS", "Belief", "Tally", "World"]
 
 Floats = np.ndarray  # float64
 
 
 class Belief(NamedTuple):
-    """A law, and for an optimistic one the counts and the constants of the bonus."""
+    """A law, and for an optimistic one the counts and the constants of the bonus. Arrays come first."""
 
     p: Floats  # (outcomes of all law rows,)
     n: Floats  # (unknown rows,) N(z)
     mean: Floats  # (unknown rewards,) the mean that is believed
     ell: Floats  # (weights,) the logarithm of each distinct (row, share)
-    form: int  # NO_BONUS, SUM, MAX or HOEFFDING
+    radius: Floats  # (unknown rows,) C(z) of the set of laws that are not refuted
+    budget: Floats  # (unknown rows + unknown rewards,) log(1 / (weight delta)) of each set
+    bound: Floats  # (unknown rows,) B(z)
+    form: int  # NO_BONUS, SUM, MAX, HOEFFDING or CERTIFIED
     c1: float
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
-    width: (
-        float  # a declared width of values; nan: each pair (z, y') has its own; 0 without a bonus
-    )
+    width: float  # a declared width of values; nan: each pair (z, y') has its own; 0: none is needed
+    sign: float  # CERTIFIED: 1 for the largest value over each set, -1 for the least
+    rounds: int  # CERTIFIED: of the search for it
+
+
+N_ARRAYS = 7  # of a belief; its constants follow
 
 
 class Tally(NamedTuple):

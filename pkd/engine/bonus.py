@@ -7,6 +7,8 @@ z, N = N(z), l = ell(z, y'), w the width of the values that can follow and `high
     SUM, MAX:   factor = c1 sqrt(l / N),  scale = c2 l / N
     HOEFFDING:  factor = 0,               scale = c1 l / sqrt(N)
 
+    CERTIFIED:  the largest value over a set of laws (`pkd.engine.set_values`), or SUM if it is smaller
+
 A new rule is a new form here and a new class in `pkd.optimism`.
 """
 
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pkd.engine.confidence import evidence, radius
 from pkd.engine.jit import jit
 from pkd.engine.random import dirichlet
-from pkd.optimism import HOEFFDING, MAX, NO_BONUS
+from pkd.engine.set_values import gain
+from pkd.optimism import ALL_ROUNDS, HOEFFDING, MAX, NO_BONUS
 
 
 @jit()
@@ -66,6 +70,39 @@ def estimate(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
             factor, scale = factors(b.form, b.c1, b.c2, n, reward_ell[w])
             variance, term = tally.rewards[2, w] / n, scale * (high - low)
             b.mean[w] = min(high, hope(b.form, tally.rewards[1, w], variance, factor, term))
+
+
+@jit()
+def estimate_sets(row_ptr, b, tally, reward_low, reward_high):
+    """Fills b.radius, and moves the means of unknown rewards to the edge of what is not refuted.
+
+    It comes after `estimate`, for CERTIFIED alone: other rules need not wait for it to be compiled.
+    """
+    size = b.n.shape[0]
+    for z in range(size):
+        lo, hi = row_ptr[z], row_ptr[z + 1]
+        b.radius[z] = radius(tally.counts, lo, hi, b.bound[z], b.budget[z])
+    for w in range(b.mean.shape[0]):
+        n, mean, low, high = tally.rewards[0, w], tally.rewards[1, w], reward_low[w], reward_high[w]
+        edge = edge_of_mean(n, mean, low, high, b.budget[size + w], b.sign)
+        b.mean[w] = min(b.mean[w], edge) if b.sign > 0.0 else edge
+
+
+@jit()
+def edge_of_mean(n, mean, low, high, budget, sign):
+    """The largest (sign 1) or least (sign -1) mean of a reward in [low, high] that is not refuted.
+
+    A reward counts as a fraction of heads and tails: {mu : n kl(mean, mu) <= budget + evidence}.
+    """
+    if n <= 0.0 or high <= low:
+        return high if sign > 0.0 else low
+    share = min(max((mean - low) / (high - low), 0.0), 1.0)
+    coin, gaps = np.empty(2), np.empty(2)
+    coin[0], coin[1] = n * share, n * (1.0 - share)
+    level = (budget + evidence(coin, 0, 2, 2.0)) / n
+    coin[0], coin[1] = share, 1.0 - share
+    gaps[0], gaps[1] = (0.0, 1.0) if sign > 0.0 else (1.0, 0.0)
+    return mean + sign * (high - low) * gain(coin, 0, 1, gaps, 2, level, ALL_ROUNDS)
 
 
 @jit()

@@ -23,7 +23,7 @@ from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import overrides
 from pkd.graph import Graph
 from pkd.model import Episode, Law, ModelError, UnknownReward
-from pkd.optimism import NO_BONUS, Bonus
+from pkd.optimism import CERTIFIED, NO_BONUS, Bonus
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, may_overflow, returns_within
 
@@ -204,18 +204,42 @@ class Compiled(ABC):
     ) -> Belief:
         """A belief with the law p and the means of unknown rewards."""
         n, ell = np.zeros(len(self.features)), np.zeros(max(len(self.weights), 1))
+        sets = np.full(len(n), math.inf), self.budgets(delta / bonus.parts), self.branching
         if bonus.form == NO_BONUS:
-            return Belief(p, n, mean, ell, bonus.form, 0.0, 0.0, 0.0, math.inf, 0.0)
+            return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
+        if bonus.form == CERTIFIED and bonus.free == math.inf:  # no part of it is MVP-Est
+            return Belief(
+                p, n, mean, ell, *sets, CERTIFIED, 0.0, 0.0, math.inf, math.inf, 0.0, 1.0, bonus.rounds
+            )  # fmt: skip
         if self.weights:
             rows, shares = np.array(list(self.weights)).T
             shares = np.where(shares < 0, 1 / self.n_y, shares)
-            ell = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta)
+            ell = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
         ceiling, width = math.inf, math.nan
         if self.model.return_range is not None:
             low, high = map(float, self.model.return_range)
             ceiling, width = high, high - low
         c1, c2, free = float(bonus.c1), float(bonus.c2), float(bonus.free)
-        return Belief(p, n, mean, ell, bonus.form, c1, c2, free, ceiling, width)
+        return Belief(
+            p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds
+        )  # fmt: skip
+
+    def pessimistic(self, belief: Belief) -> Belief:
+        """The same sets of laws for least values; `estimate` fills in the means of unknown rewards."""
+        if belief.form != CERTIFIED:
+            raise ModelError("least values need a certified belief; give optimism=Certified()")
+        return belief._replace(
+            mean=belief.mean.copy(), free=math.inf, ceiling=math.inf, width=0.0, sign=-1.0
+        )
+
+    def budgets(self, delta: float) -> np.ndarray:
+        """log(1 / (weight delta)) of each unknown feature and reward.
+
+        All weigh the same. A feature with one outcome has nothing to refute and needs no weight.
+        """
+        count = sum(len(states) > 1 for states in self.outcomes) + len(self.rewards)
+        size = len(self.features) + len(self.rewards)
+        return np.full(size, math.log(max(count, 1) / delta))
 
     def estimate(
         self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray
@@ -224,6 +248,8 @@ class Compiled(ABC):
         kernels.estimate(
             self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
         )
+        if belief.form == CERTIFIED:
+            kernels.estimate_sets(self.row_ptr, belief, tally, *reward_bonus[1:])
 
     # -- the logarithms of the bonus -----------------------------------------------------------------
 
@@ -256,6 +282,7 @@ class Compiled(ABC):
         """For each unknown reward: ell, low and high, (3, rewards)."""
         ell = bonus.log_factor
         if ell is None:
+            delta /= bonus.parts
             ell = math.log(32 * self.horizon**2 * max(len(self.rewards), 1) * episodes / delta)
         return np.array([[ell, r.low, r.high] for r in self.rewards], float).reshape(-1, 3).T.copy()
 

@@ -15,6 +15,7 @@ from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
+from pkd.optimism import CERTIFIED
 
 __all__ = ["NodeEngine"]
 
@@ -119,7 +120,8 @@ class NodeEngine(Compiled):
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
-        value, changed = kernels.sweep(self.program, belief, scratch, policy, follow, -1)
+        gaps = self._gaps(self.program, belief)
+        value, changed = kernels.sweep(self.program, belief, scratch, gaps, policy, follow, -1)
         return float(value), bool(changed)
 
     def scratch(
@@ -134,12 +136,18 @@ class NodeEngine(Compiled):
             e=np.zeros(len(program.pair_row)),
             packed=np.zeros(len(program.packing)),
             seen=np.zeros(len(program.row_ptr) - 1, np.int64),
-            rows=np.zeros((3, largest)),
+            rows=np.zeros((7, largest)),
             cap=cap,
             width=width,
             q=np.zeros(len(program.action_mean) if keep else 0),
             kept=np.zeros(self.n_states if keep else 0),
         )
+
+    def _gaps(self, program: kernels.Program, belief: Belief) -> np.ndarray | None:
+        """Memory that only values over sets of laws need."""
+        if belief.form != CERTIFIED:
+            return None
+        return np.zeros(int(np.diff(program.group_ptr).max(initial=1)))
 
     def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
         """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
@@ -185,7 +193,8 @@ class NodeEngine(Compiled):
         kept = self._kept
         if kept is None or kept[0] is not belief or kept[1] != t:
             scratch = self.scratch(self.full, belief, keep=True)
-            kernels.sweep(self.full, belief, scratch, self.policy(), False, t)
+            gaps = self._gaps(self.full, belief)
+            kernels.sweep(self.full, belief, scratch, gaps, self.policy(), False, t)
             kept = self._kept = belief, t, scratch.q, scratch.kept
         choices = self.graph.layers.choices[node]
         if choices is None:
@@ -246,12 +255,13 @@ class NodeEngine(Compiled):
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None]:
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
+        gaps = self._gaps(self.program, learning.belief)
 
         def run(chunk: slice) -> None:
             state[:] = learning.upper, trial.value
             kernels.learn(
-                self.program, self.walk, learning.belief, truth.belief, scratch, exact, truth.world,
-                learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact, gaps,
+                truth.world, learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
                 state, learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk], trial.returns[chunk],
             )  # fmt: skip
             trial.planned[chunk] = True

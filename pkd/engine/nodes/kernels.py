@@ -20,10 +20,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pkd.engine.bonus import count, count_reward, estimate, factors, hope, is_capped, set_marks
+from pkd.engine.bonus import (
+    count,
+    count_reward,
+    estimate,
+    estimate_sets,
+    factors,
+    hope,
+    is_capped,
+    set_marks,
+)
 from pkd.engine.jit import jit
 from pkd.engine.random import draw, uniform
-from pkd.optimism import NO_BONUS
+from pkd.engine.set_values import gain, gains_at_once
+from pkd.optimism import NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
     0,
@@ -72,7 +82,7 @@ class Scratch(NamedTuple):
     e: np.ndarray  # (pairs,)
     packed: np.ndarray  # for each group a matrix (outcomes, pairs) of probabilities
     seen: np.ndarray  # (law rows,) the first outcome of positive probability
-    rows: np.ndarray  # (3, largest group)
+    rows: np.ndarray  # (7, largest group)
     cap: np.ndarray  # (layers, groups): caps on pV + bonus; one layer where they do not depend on h
     width: np.ndarray  # (layers, groups)
     q: np.ndarray  # (actions,) Q of one layer, where it is asked for
@@ -93,11 +103,13 @@ def pack(g, b, s):
 
 
 @jit(nogil=True)
-def sweep(g, b, s, policy, follow, keep):
+def sweep(g, b, s, gaps, policy, follow, keep):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
 
         e(z, y') = min(cap, pV(., y') + bonus),   Q = sum_y' P_Y(y') min(ceiling, r + e),   V = max_a Q
 
+    CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`. gaps: its
+    memory, (most outcomes of a row,); None for all other forms, so that they need not wait for its code.
     A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q and
     V into s.kept, or -1. It is one function because it is compiled
     and called as one: passing all arrays to parts of it would cost more than the arithmetic.
@@ -173,6 +185,13 @@ def sweep(g, b, s, policy, follow, keep):
                         e[first + i] = mean[i]
                     continue
                 cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
+                if gaps is not None:
+                    value_over_sets(
+                        source, group_node, at, size, packed, matrix, first, pairs, pair_row,
+                        pair_weight, counts, ells, b.radius, b.sign, b.rounds, c1, c2, free,
+                        cap, width, s.rows, gaps, e,
+                    )  # fmt: skip
+                    continue
                 for i in range(pairs):
                     z = pair_row[first + i]
                     factor, scale = factors(form, c1, c2, counts[z], ells[pair_weight[first + i]])
@@ -241,6 +260,42 @@ def sweep(g, b, s, policy, follow, keep):
     for i in range(g.start_node.shape[0]):
         value += g.start_p[i] * v[0, g.start_node[i]]
     return value, changed
+
+
+@jit()
+def value_over_sets(
+    v, nodes, at, size, packed, matrix, first, pairs, pair_row, pair_weight, n, ells, radius, sign,
+    rounds, c1, c2, free, cap, width, rows, gaps, e,
+):  # fmt: skip
+    """e = the largest (sign 1) or least (sign -1) q.V over {q : KL(p, q) <= C(z)}, for one group.
+
+    It is the smaller of that and MVP-Est where N(z) > free. Gaps are in units of the range of V over all
+    outcomes, seen or not. rows: (7, pairs) at least; the compiler is the reason for the parameters.
+    """
+    edge = other = v[nodes[at]]
+    for j in range(at + 1, at + size):
+        edge, other = max(edge, v[nodes[j]]), min(other, v[nodes[j]])
+    spread = edge - other
+    if sign < 0.0:
+        edge = other
+    unit = 1.0 / spread if spread > 0.0 else 0.0
+    a, square, level, gains = rows[0], rows[1], rows[2], rows[3]
+    for j in range(size):
+        gaps[j] = abs(edge - v[nodes[at + j]]) * unit
+    for i in range(pairs):
+        level[i] = radius[pair_row[first + i]]
+    gains_at_once(packed, matrix, pairs, gaps, size, level, a, square, rows[4:], gains)
+    for i in range(pairs):
+        if rounds > ONE_ROUND:
+            gains[i] = gain(packed, matrix + i, pairs, gaps, size, level[i], rounds)
+        mean = edge - sign * spread * a[i]
+        value, seen = mean + sign * spread * gains[i], n[pair_row[first + i]]
+        if seen > free:
+            factor, scale = factors(SUM, c1, c2, seen, ells[pair_weight[first + i]])
+            if not is_capped(seen, free, scale):
+                variance = spread * spread * square[i]
+                value = min(value, cap, hope(SUM, mean, variance, factor, scale * width))
+        e[first + i] = value
 
 
 @jit()
@@ -397,7 +452,7 @@ def episodes(g, world, policy, tally, rng, path, returns):
 
 @jit(nogil=True)
 def learn(
-    g, walk, b, truth, s, truth_s, world, tally, prior, reward_ell, reward_low, reward_high,
+    g, walk, b, truth, s, truth_s, gaps, world, tally, prior, reward_ell, reward_low, reward_high,
     rng, state, policy, path, upper, value, returns,
 ):  # fmt: skip
     """A plan before every episode, an episode, and again: the loop of `pkd.learning`, fused.
@@ -407,12 +462,14 @@ def learn(
     """
     for k in range(upper.shape[0]):
         estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
+        if gaps is not None:
+            estimate_sets(g.row_ptr, b, tally, reward_low, reward_high)
         changed = False
         for exact in range(2):  # one call in the text, so that the sweep is compiled once
             if exact == 1 and not changed and not np.isnan(state[1]):
                 break
             belief, memory = (truth, truth_s) if exact == 1 else (b, s)
-            state[exact], changed = sweep(g, belief, memory, policy, exact == 1, -1)
+            state[exact], changed = sweep(g, belief, memory, gaps, policy, exact == 1, -1)
         set_marks(tally)
         upper[k], value[k] = state[0], state[1]
         returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)

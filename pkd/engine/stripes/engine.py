@@ -24,6 +24,7 @@ from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.model import CHANCE, END, Episode, ModelError
+from pkd.optimism import SUM
 from pkd.sizes import is_declared_range_safe
 
 __all__ = ["StripeEngine"]
@@ -359,7 +360,8 @@ class StripeEngine(Compiled):
         p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
         ell = np.zeros(max(len(self.weights), 1))
         n, mean = np.zeros(len(self.features)), np.zeros(len(self.rewards))
-        return Belief(p, n, mean, ell, 1, 0.0, 0.0, 1.0, math.inf, math.nan)
+        sets = np.zeros(len(n)), np.zeros(len(n) + len(mean)), self.branching
+        return Belief(p, n, mean, ell, *sets, SUM, 0.0, 0.0, 1.0, math.inf, math.nan, 1.0, 1)
 
     def _extremes(
         self, layer: kernels.Layer, t: int, when: str
