@@ -64,7 +64,6 @@ def optimistic(
     model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float
 ) -> Values:
     """One plan of the generic algorithm: Q(s,a) = sum_y' P_Y(y'|s,a) * (optimistic value of z = phi_Z(s,a,y') before V(., y'))."""
-    sizes, bounds = reachable(model), ranges(model)
 
     def pay(r: float | UnknownReward) -> float:
         return (
@@ -72,6 +71,16 @@ def optimistic(
             if isinstance(r, UnknownReward)
             else r
         )
+
+    after = optimistic_pair(model, counts, rule, episodes, delta)
+    return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
+
+
+def optimistic_pair(
+    model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float
+) -> Callable[..., float]:
+    """(r, z, h, y', V(., y')) -> the optimistic value of the pair (z, y')."""
+    sizes, bounds = reachable(model), ranges(model)
 
     def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
         if isinstance(z, Known):
@@ -98,7 +107,101 @@ def optimistic(
         ell = rule.log_factor or log_factor(model, sizes, z, y, episodes, delta)
         return min(top, r + mean + bonus(rule, variance, width, n, ell))
 
-    return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
+    return after
+
+
+def certified(
+    model: PartiallyKnownMDP,
+    counts: Counts,
+    delta: float,
+    *,
+    episodes: int | None = None,
+    least: bool = False,
+    policy: Policy | None = None,
+) -> Values:
+    """Values over the sets of laws that are not refuted: Q = sum_y' P_Y(y') (r + max {q.V(., y') : q in set(z)}).
+
+    least: the minimum in place of the maximum. episodes: each pair takes the smaller of the maximum and MVP-Est, each with delta/2.
+    """
+    sizes, mvp = reachable(model), None
+    if episodes is not None:
+        delta /= 2
+    learned = [z for z in sizes.features if len(model.outcomes(z)) > 1]
+    share = delta / max(len(learned) + len(sizes.reward_features), 1)
+    if episodes is not None:
+        mvp = optimistic_pair(model, counts, Rule(), episodes, delta)
+
+    def pay(r: float | UnknownReward) -> float:
+        if not isinstance(r, UnknownReward):
+            return r
+        seen = counts.get(r.feature, {})
+        n = sum(seen.values())
+        if not n or r.low == r.high:
+            return r.low if least else r.high
+        heads = sum(k * (value - r.low) for value, k in seen.items()) / (r.high - r.low)
+        coin = [heads, max(n - heads, 0.0)]
+        found = extreme_over_set(coin, [r.high, r.low], set_radius(coin, 2, share), least)
+        if mvp is None or least:
+            return found
+        return min(found, optimistic_mean(model, r, seen, Rule(), episodes or 1, delta))
+
+    def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
+        if isinstance(z, Known):
+            return r + sum(p * value(x) for x, p in z.law if p > 0)
+        outcomes = list(model.outcomes(z))
+        n = [counts.get(z, {}).get(x, 0) for x in outcomes]
+        radius = set_radius(n, model.branching(z), share)
+        found = r + extreme_over_set(n, [value(x) for x in outcomes], radius, least)
+        return found if mvp is None or least else min(found, mvp(r, z, h, y, value))
+
+    def choose(h: int, x: Any, y: Any, q: dict[Any, float]) -> float:
+        return max(q.values()) if policy is None else q[policy(h, x, y)]
+
+    return _solve(model, pay, after, choose=choose)
+
+
+def set_radius(n: Sequence[float], bound: int, share: float) -> float:
+    """N C = log(1/share) + log(prod p^n / w(n)); a support of s outcomes is drawn with s uniform on 1..bound, Dirichlet(1/2) on it."""
+    m, k, total = len(n), sum(c > 0 for c in n), sum(n)
+    if not total:
+        return math.inf
+    best = sum(c * math.log(c / total) for c in n if c > 0)
+    mixture = 0.0
+    for s in range(k, max(bound, k) + 1):
+        log_w = math.lgamma(s / 2) - math.lgamma(total + s / 2)
+        log_w += sum(math.lgamma(c + 0.5) - math.lgamma(0.5) for c in n if c > 0)
+        mixture += math.comb(m - k, s - k) / math.comb(m, s) * math.exp(log_w - best)
+    return (-math.log(share) - math.log(mixture / max(bound, k))) / total
+
+
+def extreme_over_set(
+    n: Sequence[float], v: Sequence[float], radius: float, least: bool = False
+) -> float:
+    """max (or min) {q.v : KL(p, q) <= radius} with p = n / N, by bisection on the multiplier of the constraint."""
+    if least:
+        return -extreme_over_set(n, [-value for value in v], radius)
+    top, total = max(v), sum(n)
+    if not total or radius == math.inf:
+        return top
+    seen = [(c / total, top - value) for c, value in zip(n, v, strict=True) if c > 0]
+    if max(gap for _, gap in seen) == 0:
+        return top
+
+    def divergence(g: float) -> float:
+        return sum(p * math.log(g + gap) for p, gap in seen) + math.log(
+            sum(p / (g + gap) for p, gap in seen)
+        )
+
+    if all(gap > 0 for _, gap in seen) and divergence(0.0) <= radius:
+        # The unseen top takes the mass that q_j ~ p_j / gap_j leaves; KL = radius says how much that is.
+        return top - math.exp(sum(p * math.log(gap) for p, gap in seen) - radius)
+    low, high = math.log(1e-300), math.log(max(gap for _, gap in seen)) + 40
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(math.exp(middle)) > radius else (low, middle)
+    g = math.exp(high)
+    mass = sum(p / (g + gap) for p, gap in seen)
+    return top - sum(p * gap / (g + gap) for p, gap in seen) / mass
 
 
 def mvp_est(

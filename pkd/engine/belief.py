@@ -29,7 +29,9 @@ class Belief(NamedTuple):
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
-    width: float  # a declared width of values; nan: each pair (z, y') has its own; 0: none is needed
+    width: (
+        float  # a declared width of values; nan: each pair (z, y') has its own; 0: none is needed
+    )
     sign: float  # CERTIFIED: 1 for the largest value over each set, -1 for the least
     rounds: int  # CERTIFIED: of the search for it
 
