@@ -17,6 +17,8 @@ import numpy as np
 
 from pkd.engine.bonus import hope
 from pkd.engine.jit import jit
+from pkd.engine.set_values import gain, table_gain
+from pkd.optimism import SUM
 
 Offset = np.uintp
 AT_ONCE = 5  # outcomes that a loop takes; `room` holds this many stretches of columns
@@ -167,6 +169,77 @@ def add_bonus(
         second = scale * (high[i] - low[i]) if ranged else term
         value = hope(form, e[i] + v0[i], s[i] - e[i] * e[i], factor, second)
         value = min(ceiling, constant + (min(value, high[i]) if ranged else value))
+        q[i] = q[i] + weight * value if keep else value
+
+
+@jit()
+def add_edges(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge):
+    """`add_moments`, and edge[i] = the largest sign d over these outcomes and outcome o0 itself."""
+    for i in range(n):
+        shift = v[o0 + i]
+        d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
+        w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
+        far = max(max(sign * d1, sign * d2), max(sign * d3, sign * d4))
+        e[i] = (e[i] if more else 0.0) + ((w1 + w2) + (w3 + w4))
+        s[i] = (s[i] if more else 0.0) + ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4))
+        edge[i] = max(edge[i] if more else 0.0, far)
+
+
+@jit()
+def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge, room):
+    """`moments` with the edge over all outcomes, seen or not; room[i] = V at outcome lo."""
+    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
+    for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
+        p1, p2 = mass_of(p, j, hi), mass_of(p, j + 1, hi)
+        p3, p4 = mass_of(p, j + 2, hi), mass_of(p, j + 3, hi)
+        o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base)
+        o3, o4 = offset_of(x, j + 2, hi, columns, base), offset_of(x, j + 3, hi, columns, base)
+        more = j > lo + 1
+        if stride == 1:
+            first = offset_of(x, lo, hi, columns, base)
+            add_edges(v, first, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge)
+        else:
+            o1, o2 = copy(v, o1, stride, n, room, n), copy(v, o2, stride, n, room, two)
+            o3 = copy(v, o3, stride, n, room, two + n)
+            o4 = copy(v, o4, stride, n, room, two + two)
+            add_edges(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge)
+
+
+@jit()
+def exact_gains(
+    x, p, lo, hi, v, columns, base, stride, n, sign, v0, edge, level, rounds, gaps, out
+):
+    """out[i] = the gain over the set {q : KL(p, q) <= level}, column by column."""
+    step = Offset(stride)
+    for i in range(n):
+        for j in range(lo, hi):
+            d = v[offset_of(x, j, hi, columns, base) + step * i] - v0[i]
+            gaps[j - lo] = max(edge[i] - sign * d, 0.0)
+        out[i] = gain(p, lo, 1, gaps, hi - lo, level, rounds)
+
+
+@jit()
+def table_gains(e, s, edge, n, sign, table, at, out):
+    """out[i] = an upper bound of the gain from the moments, by the table of the row."""
+    for i in range(n):
+        a = max(edge[i] - sign * e[i], 0.0)
+        out[i] = table_gain(a, s[i] - e[i] * e[i], table, at)
+
+
+@jit()
+def add_set_values(
+    v0, e, s, gains, n, sign, mvp, factor, term, scale, ranged, low, high, constant, ceiling, keep,
+    weight, q,
+):  # fmt: skip
+    """q[i] = min(ceiling, constant + pV + sign gain), the smaller of that and MVP-Est with `mvp`."""
+    for i in range(n):
+        mean = e[i] + v0[i]
+        value = mean + sign * gains[i]
+        if mvp:
+            second = scale * (high[i] - low[i]) if ranged else term
+            value = min(value, hope(SUM, mean, s[i] - e[i] * e[i], factor, second))
+            value = min(value, high[i]) if ranged else value
+        value = min(ceiling, constant + value)
         q[i] = q[i] + weight * value if keep else value
 
 

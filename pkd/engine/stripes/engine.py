@@ -17,6 +17,7 @@ import numpy as np
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
 from pkd.engine.segments import lengths_to_ptr
+from pkd.engine.set_values import PLACES
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
 from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
@@ -24,13 +25,14 @@ from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import SUM
+from pkd.optimism import CERTIFIED, ONE_ROUND, SUM
 from pkd.sizes import is_declared_range_safe
 
 __all__ = ["StripeEngine"]
 
 KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
+Derived = tuple[kernels.Pack, np.ndarray | None]  # from a belief: packed laws, tables of sets
 PATH = 3  # columns of a path: law row, outcome, note
 
 
@@ -44,7 +46,7 @@ class StripeEngine(Compiled):
         self._set_rows()
         self._known_rewards, self._reward_means = self.table.reward_arrays()
         self._lay(reduce(self.table, self.horizon))
-        self._kept: tuple[Belief, int, kernels.Pack, _Memory] | None = None
+        self._kept: tuple[Belief, int, Derived, _Memory] | None = None
         self._free: list[_Memory] = []  # memory of finished calls, for the next one
         self._reach: dict[int, np.ndarray] = {}  # which states can occur, by layer
         self._lock = threading.RLock()  # guards what is cached between calls
@@ -161,7 +163,8 @@ class StripeEngine(Compiled):
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         memory = self._borrow(belief)
         try:
-            changed = self._sweep_to(0, belief, self._pack(belief), memory, policy, follow)
+            derived = self._pack(belief), self._tables(belief)
+            changed = self._sweep_to(0, belief, derived, memory, policy, follow)
             v = memory.layers[0].v
             value = math.fsum(p * v[x, y] for x, y, p in self.layout.start)
         finally:
@@ -173,9 +176,20 @@ class StripeEngine(Compiled):
         g, size = self.arrays.stripes, len(belief.p)
         rows = len(self.row_ptr) - 1
         end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
-        kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
-        low, high = reward_limits(self.rewards)
-        return kernels.Pack(end, x, q, self._fill(belief.mean), self._fill(low), self._fill(high))
+        pack = kernels.pack_whole if belief.form == CERTIFIED else kernels.pack
+        pack(self.row_ptr, g.row_x, belief.p, end, x, q)
+        rewards = map(self._fill, (belief.mean, *reward_limits(self.rewards)))
+        return kernels.Pack(end, x, q, *rewards, int(np.diff(self.row_ptr).max(initial=1)))
+
+    def _tables(self, belief: Belief) -> np.ndarray | None:
+        """The tables of the values over sets of laws; empty for exact values, None for other rules."""
+        if belief.form != CERTIFIED:
+            return None
+        quick = belief.rounds == ONE_ROUND
+        tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
+        if quick:
+            kernels.fill_tables(belief.radius, tables)
+        return tables
 
     def _fill(self, means: np.ndarray) -> np.ndarray:
         """The rewards of all rows, with the given values for unknown ones."""
@@ -189,7 +203,7 @@ class StripeEngine(Compiled):
         self,
         until: int,
         belief: Belief,
-        pack: kernels.Pack,
+        derived: Derived,
         memory: _Memory,
         policy: Policy,
         follow: bool,
@@ -202,7 +216,7 @@ class StripeEngine(Compiled):
         crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
         memory.clear(self.table.over, self.layout)
         self._sweep_layer(
-            crew, belief, pack, -1, horizon, memory.settled, memory.settled, policy, follow
+            crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
         )
         for t in range(horizon - 1, until - 1, -1):
             last = t == horizon - 1
@@ -213,12 +227,12 @@ class StripeEngine(Compiled):
             )
             target = memory.layers[t % 2]
             changed += self._sweep_layer(
-                crew, belief, pack, first, t, source, target, policy, follow
+                crew, belief, derived, first, t, source, target, policy, follow
             )
         return changed
 
     def _sweep_layer(
-        self, crew: Crew, belief: Belief, pack: kernels.Pack, first: int, t: int,
+        self, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
         """One layer: level `first` from the next layer, then the CHANCE levels from the layer itself."""
@@ -231,7 +245,7 @@ class StripeEngine(Compiled):
         if crew.threads < 2:
             return int(
                 kernels.sweep_layer(
-                    g, belief, pack, first, lo, hi, t, source, target, policy, follow
+                    g, belief, *derived, first, lo, hi, t, source, target, policy, follow
                 )
             )
         changed = 0
@@ -246,7 +260,7 @@ class StripeEngine(Compiled):
             ) -> int:
                 return int(
                     kernels.values(
-                        g, belief, pack, tiles, begin, end, t, read, target, policy, follow
+                        g, belief, *derived, tiles, begin, end, t, read, target, policy, follow
                     )
                 )
 
@@ -271,10 +285,11 @@ class StripeEngine(Compiled):
         plain, t = self.plain, h - 1
         with plain._lock:
             if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
-                pack, memory = plain._pack(belief), plain._borrow(belief)
-                plain._sweep_to(t, belief, pack, memory, plain.policy(), follow=False)
-                plain._kept = belief, t, pack, memory
-            _, _, pack, memory = plain._kept
+                derived = plain._pack(belief), plain._tables(belief)
+                memory = plain._borrow(belief)
+                plain._sweep_to(t, belief, derived, memory, plain.policy(), follow=False)
+                plain._kept = belief, t, derived, memory
+            _, _, derived, memory = plain._kept
             actions = self.model.actions(x, y)
             if actions is CHANCE or actions is END:
                 return {None: float(memory.layers[t % 2].v[i, column])}
@@ -288,7 +303,7 @@ class StripeEngine(Compiled):
                 np.zeros(1, np.uint8),
                 kernels.Layer(out, out, out),
             )
-            kernels.values(alone, belief, pack, tiles, 0, 1, 0, source, target, choices, False)
+            kernels.values(alone, belief, *derived, tiles, 0, 1, 0, source, target, choices, False)
         return dict(zip(tuple(actions), out[i].tolist(), strict=True))
 
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
@@ -344,14 +359,15 @@ class StripeEngine(Compiled):
         """Of the states that can occur; of all states of their stripes where reach is not cached."""
         plain = self.plain
         belief, crew, horizon = self._ranging_belief(), Crew(1), self.horizon
-        memory, pack, policy = plain._borrow(belief), plain._pack(belief), plain.policy()
+        derived = plain._pack(belief), plain._tables(belief)
+        memory, policy = plain._borrow(belief), plain.policy()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
-        plain._sweep_layer(crew, belief, pack, -1, horizon, source, source, policy, False)
+        plain._sweep_layer(crew, belief, derived, -1, horizon, source, source, policy, False)
         yield from plain._extremes(source, horizon, "after the last action")
         for t in range(horizon - 1, -1, -1):
             first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
-            plain._sweep_layer(crew, belief, pack, first, t, source, target, policy, False)
+            plain._sweep_layer(crew, belief, derived, first, t, source, target, policy, False)
             yield from plain._extremes(target, t, f"at step {t + 1}")
             source = target
 

@@ -20,13 +20,18 @@ from pkd.engine.stripes.columns import (
     AT_ONCE,
     Offset,
     add_bonus,
+    add_set_values,
     best_of_fans,
+    exact_gains,
     expectation,
     moments,
+    moments_and_edge,
     optimistic_mix,
     spread,
+    table_gains,
 )  # fmt: skip
-from pkd.optimism import NO_BONUS
+from pkd.engine.set_values import PLACES, fill_table
+from pkd.optimism import NO_BONUS, ONE_ROUND
 
 
 class Stripes(NamedTuple):
@@ -86,6 +91,7 @@ class Pack(NamedTuple):
     reward: np.ndarray  # (rows of rewards, X), with the means of unknown rewards
     reward_low: np.ndarray  # (rows of rewards, X), with their lowest values
     reward_high: np.ndarray  # (rows of rewards, X)
+    longest: int  # most outcomes of a row
 
 
 class Layer(NamedTuple):
@@ -168,10 +174,14 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
 
 
 @jit(nogil=True)
-def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
+def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow):
     """The values of tiles[begin:end], all of one level, in layer t. Returns how many choices changed.
 
         Q(x, y) of an action = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
+
+    CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
+    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None for all other forms,
+    so that they need not wait for this code to be compiled.
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
@@ -220,6 +230,8 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
         np.empty(width),
     )
     room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
+    if tables is not None:
+        edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
     changed = 0
     for place in range(begin, end):
         tile = tiles[place]
@@ -291,7 +303,25 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
                                 low,
                                 high,
                             )
-                        if is_capped(seen, b.free, scale):
+                        if tables is not None:
+                            moments_and_edge(
+                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge, room
+                            )  # fmt: skip
+                            if b.rounds == ONE_ROUND:
+                                table_gains(
+                                    e, s, edge, n, b.sign, tables, 2 * PLACES * row, gains
+                                )  # fmt: skip
+                            else:
+                                exact_gains(
+                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, room,
+                                    edge, radius[row], b.rounds, gaps, gains,
+                                )  # fmt: skip
+                            mvp = not is_capped(seen, b.free, scale)
+                            add_set_values(
+                                room, e, s, gains, n, b.sign, mvp, factor, term, scale, ranged,
+                                low, high, constant, top, keep, weight, q,
+                            )  # fmt: skip
+                        elif is_capped(seen, b.free, scale):
                             for i in range(n):
                                 value = constant + high[i] if ranged else top
                                 q[i] = q[i] + weight * value if keep else value
@@ -373,14 +403,16 @@ def tiles_of(g, level, t):
 
 
 @jit(nogil=True)
-def sweep_layer(g, b, c, first, lo, hi, t, source, target, policy, follow):
+def sweep_layer(g, b, c, tables, first, lo, hi, t, source, target, policy, follow):
     """One layer: level `first` from the next layer, then the CHANCE levels lo..hi - 1 from itself."""
     changed = 0
     for level in range(lo - 1, hi):
         which, read = (first, source) if level < lo else (level, target)
         if which >= 0 and g.level_active[which, t]:
             tiles = tiles_of(g, which, t)
-            changed += values(g, b, c, tiles, 0, len(tiles), t, read, target, policy, follow)
+            changed += values(
+                g, b, c, tables, tiles, 0, len(tiles), t, read, target, policy, follow
+            )
     return changed
 
 
@@ -395,3 +427,25 @@ def pack(row_ptr, row_x, p, end, x, q):
                 q[k] = p[j]
                 k += 1
         end[row] = k
+
+
+@jit()
+def pack_whole(row_ptr, row_x, p, end, x, q):
+    """Keeps all outcomes, since values over sets need the unseen ones; the most likely one comes first.
+
+    Moments around that one lose the fewest digits.
+    """
+    for row in range(end.shape[0]):
+        lo, best = row_ptr[row], row_ptr[row]
+        for j in range(lo, row_ptr[row + 1]):
+            x[j], q[j] = row_x[j], p[j]
+            best = j if p[j] > p[best] else best
+        x[lo], x[best], q[lo], q[best] = x[best], x[lo], q[best], q[lo]
+        end[row] = row_ptr[row + 1]
+
+
+@jit(nogil=True)
+def fill_tables(radius, out):
+    """The tables of all unknown rows."""
+    for row in range(radius.shape[0]):
+        fill_table(radius[row], out[2 * PLACES * row : 2 * PLACES * (row + 1)])
