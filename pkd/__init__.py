@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pkd import kernels as kernels
     from pkd import results as results
     from pkd import workers as workers
+    from pkd.certificate import Certificate as Certificate
+    from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
     from pkd.engine import Compiled as Compiled
@@ -75,6 +77,7 @@ _HOMES = {
     "graph": ["Graph"],
     "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
+    "certificate": ["Certificate", "certify"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],

@@ -57,6 +57,7 @@ class OptimisticLearner:
         self.plans = 0  # plans so far
         self._learning = Learning(self.compiled, optimism, episodes, delta, seed, counts)
         self._plan: Plan | None = None
+        self._robust: tuple[int, Plan] | None = None  # (episodes observed, the robust plan then)
 
     @property
     def counts(self) -> dict[Any, dict[Any, float]]:
@@ -76,6 +77,31 @@ class OptimisticLearner:
     def upper_value(self) -> float:
         """What the plan in force believes an episode to be worth."""
         return self.plan.value
+
+    @property
+    def lower_value(self) -> float:
+        """What the robust plan earns at least, with probability 1 - delta; needs `Certified`."""
+        return self.robust_plan.value
+
+    @property
+    def robust_plan(self) -> Plan:
+        """The plan with the largest lower value that the data prove; needs `Certified`."""
+        if self._robust is None or self._robust[0] != self.observed:
+            self._robust = self.observed, self._learning.lower()[1]
+        return self._robust[1]
+
+    @property
+    def gap(self) -> float:
+        """upper value - lower value: the robust plan is that close to V* with probability 1 - delta.
+
+        >>> import pkd
+        >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+        >>> counts = {(0, 0): {0: 500, 1: 500}, (0, 1): {0: 1000}}
+        >>> learner = pkd.OptimisticLearner(coin.model(), 10, optimism=pkd.Certified(minimax=False), counts=counts)
+        >>> round(learner.lower_value, 3), round(learner.upper_value, 3), round(learner.gap, 3)
+        (0.434, 0.566, 0.132)
+        """
+        return self.upper_value - self.lower_value
 
     def act(self, h: int, x: Any, y: Any) -> Any:
         """The action at step h (from 1) in the state (x, y)."""

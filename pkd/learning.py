@@ -113,6 +113,14 @@ class Learning:
         self.due = False
         return changed
 
+    def lower(self) -> tuple[float, Plan]:
+        """(a certified lower value of V*, the robust plan that attains it) from the counts so far."""
+        least = self.compiled.pessimistic(self.belief)
+        least = Belief(*(part.copy() if isinstance(part, np.ndarray) else part for part in least))
+        self.compiled.estimate(least, self.tally, self.bonus, self.reward_bonus, self.rng)
+        robust = make_plan(self.compiled, least)
+        return robust.value, robust
+
     def plan(self) -> Plan:
         """The plan in force, which later plans do not change."""
         parts = [part.copy() if isinstance(part, np.ndarray) else part for part in self.belief]
@@ -306,7 +314,10 @@ class Trial:
     def _arrays(self) -> dict[str, np.ndarray]:
         done, learning = self.done, self.learning
         tally = {f"tally_{name}": array for name, array in learning.tally._asdict().items()}
-        belief = {f"belief_{name}": getattr(learning.belief, name) for name in ("p", "mean", "n")}
+        belief = {
+            f"belief_{name}": getattr(learning.belief, name)
+            for name in ("p", "mean", "n", "radius")
+        }
         return {
             "progress": np.array([done, self.seconds, learning.upper, self.value]),
             "due": np.array([learning.due]),

@@ -172,7 +172,7 @@ class Certified(Optimism):
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
     >>> counts = {(0, 0): {0: 50, 1: 50}, (0, 1): {0: 100}}
     >>> round(pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Certified(exact=True)).value, 4)
-    0.7196
+    0.6955
     """
 
     minimax: bool = True

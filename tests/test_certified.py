@@ -179,3 +179,54 @@ def test_least_values_of_another_rule_are_refused() -> None:
     compiled = pkd.compile(pkd.as_problem("riverswim").model())
     with pytest.raises(pkd.ModelError, match="least values need a certified belief"):
         compiled.pessimistic(compiled.optimistic(pkd.MVP().bonus(), 10, 0.05))
+
+
+@both_engines
+@given(case=cases())
+def test_a_certificate_holds_the_values_of_the_definition(large: bool, case: Case) -> None:
+    compiled = pkd.compile(case.model, large=large)
+    found = pkd.certify(compiled, case.counts, delta=0.1)
+    high = reference.certified(case.model, case.counts, 0.1).value
+    low = reference.certified(case.model, case.counts, 0.1, least=True).value
+    close = {"rel": 0, "abs": 1e-8 * case.scale}
+    assert (found.low, found.high) == pytest.approx((low, high), **close)
+    # The robust plan attains the lower value, and a policy is worth no more than the best one.
+    own = pkd.certify(compiled, case.counts, policy=found.plan, delta=0.1)
+    assert own.low == pytest.approx(low, **close)
+    assert own.high <= found.high + 1e-8 * case.scale
+
+
+@pytest.mark.parametrize("name", ["riverswim", "pricing", "gambler"])
+def test_certificates_of_a_run_hold_the_optimum_and_its_policy(name: str) -> None:
+    problem = pkd.as_problem(name)
+    model, law = pkd.compile(problem.model()), problem.law()
+    for episodes in (1, 30, 1000):
+        run = pkd.learn(problem, episodes, optimism=pkd.Certified(), seed=5)
+        found = pkd.certify(model, run.counts)
+        assert found.low <= run.optimal_value <= found.high
+        robust = pkd.evaluate(model, law, found.plan)
+        own = pkd.certify(model, run.counts, policy=found.plan)
+        assert own.low <= robust <= own.high
+
+
+def test_the_last_plan_of_a_saved_run_keeps_its_values(tmp_path: Any) -> None:
+    problem = pkd.as_problem("riverswim")
+    run = pkd.learn(problem, 50, optimism=pkd.Certified(exact=True), seed=1)
+    run.save(tmp_path / "run.npz")
+    found = pkd.Run.load(tmp_path / "run.npz", problem.model())
+    expected = run.policy.values(1, 0, None)
+    assert found.policy.values(1, 0, None) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_learner_knows_how_far_it_is_from_the_optimum() -> None:
+    """U_1 - L_1 shrinks as samples come in, and holds the distance of the robust plan to the optimum."""
+    problem = pkd.as_problem("riverswim")
+    model, law, gaps = pkd.compile(problem.model()), problem.law(), list[float]()
+    best = pkd.plan(model, law).value
+    for n in (10, 1000, 100_000):
+        counts = {z: {x: n * p for x, p in row.items()} for z, row in law.items()}
+        learner = pkd.OptimisticLearner(model, 10, optimism=pkd.Certified(), counts=counts)
+        gaps.append(learner.gap)
+        assert learner.lower_value <= best <= learner.upper_value
+        assert best - pkd.evaluate(model, law, learner.robust_plan) <= learner.gap + 1e-9
+    assert gaps == sorted(gaps, reverse=True)

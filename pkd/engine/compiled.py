@@ -18,6 +18,7 @@ import numpy as np
 
 from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
+from pkd.engine import confidence
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import overrides
@@ -223,6 +224,14 @@ class Compiled(ABC):
         return Belief(
             p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds
         )  # fmt: skip
+
+    def restore_sets(self, belief: Belief) -> None:
+        """Computes the radii of a belief anew from its frequencies and numbers of samples."""
+        counts = belief.p[: self.row_ptr[len(belief.n)]] * np.repeat(
+            belief.n, np.diff(self.row_ptr[: len(belief.n) + 1])
+        )
+        if belief.form == CERTIFIED:
+            confidence.fill_radii(self.row_ptr, counts, belief.bound, belief.budget, belief.radius)
 
     def pessimistic(self, belief: Belief) -> Belief:
         """The same sets of laws for least values; `estimate` fills in the means of unknown rewards."""

@@ -167,6 +167,7 @@ def plan_again(
         if not np.isfinite(part).all() or not _all_within(part, low, high):
             raise ModelError(f"belief_{name}: expected numbers from {low:g} to {high:g}")
         room[...] = part
+    compiled.restore_sets(belief)
     return Plan(compiled, belief, arms, float(run.upper_values[-1]))
 
 
