@@ -28,9 +28,9 @@ SLACK = 1e-11  # the exact gain is at most this part of the gap above the truth
 LEAST = 1e-13  # of the gap: the smallest g that is tried
 TINY = 1e-28  # of a^2: the variance that stands in for 0
 
-OCTAVES, PER_OCTAVE = 48, 8  # the table knows Var / a^2 from 2^-24 to 2^24, in steps of three bits
+OCTAVES, PER_OCTAVE = 48, 4  # the table knows Var / a^2 from 2^-24 to 2^24, in steps of two bits
 PLACES = OCTAVES * PER_OCTAVE
-SHIFT = np.uint64(49)  # leaves the exponent and three bits of a float
+SHIFT = np.uint64(50)  # leaves the exponent and two bits of a float
 FIRST = np.uint64((1023 - OCTAVES // 2) * PER_OCTAVE)
 SMALLEST, LARGEST = 2.0 ** (-OCTAVES // 2), 2.0 ** (OCTAVES // 2) * (1.0 - 2.0**-50)
 

@@ -276,9 +276,13 @@ def value_over_sets(
     for j in range(at + 1, at + size):
         edge, other = max(edge, v[nodes[j]]), min(other, v[nodes[j]])
     spread = edge - other
+    if spread <= 0.0:
+        for i in range(pairs):
+            e[first + i] = edge
+        return
     if sign < 0.0:
         edge = other
-    unit = 1.0 / spread if spread > 0.0 else 0.0
+    unit = 1.0 / spread
     a, square, level, gains = rows[0], rows[1], rows[2], rows[3]
     for j in range(size):
         gaps[j] = abs(edge - v[nodes[at + j]]) * unit
