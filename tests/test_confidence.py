@@ -155,6 +155,11 @@ def test_rewards_are_fractional_counts_of_a_coin() -> None:
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-17, 1e-3])
+def test_a_tiny_fraction_of_a_count_is_no_trouble(tiny: float) -> None:
+    assert evidence([tiny, 3.0]) == pytest.approx(float(log_ratio([tiny, 3.0], 2)), rel=1e-12)
+
+
 @given(
     law=st.lists(st.tuples(st.floats(0, 1), st.floats(0.05, 1)), min_size=1, max_size=3),
     length=st.integers(1, 4),

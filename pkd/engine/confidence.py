@@ -38,7 +38,9 @@ def stirling(x):
 @jit()
 def shifted(n, a):
     """log Gamma(n + a) - [n log n - n + (a - 1/2) log n + log(2 pi) / 2] for n > 0; small for large n."""
-    return (n + a - 0.5) * math.log1p(a / n) - a + stirling(n + a)
+    # a / n may overflow: a reward can be a tiny fraction of its range.
+    grown = math.log1p(a / n) if n > a else math.log(n + a) - math.log(n)
+    return (n + a - 0.5) * grown - a + stirling(n + a)
 
 
 @jit()
