@@ -47,7 +47,7 @@ class Program(NamedTuple):
     branch_ptr: np.ndarray  # (actions + 1,)
     branch_p: np.ndarray  # (branches,)
     branch_reward: np.ndarray  # (branches,)
-    branch_pair: np.ndarray  # (branches,)
+    branch_pair: np.ndarray  # (branches,) a pair, or -1 - node where a known law leads to one node
     pair_row: np.ndarray  # (pairs,) law row; rows from n_unknown on are known
     pair_weight: np.ndarray  # (pairs,) which ell, or 0 for a known row
     pair_group: np.ndarray  # (pairs,)
@@ -221,8 +221,10 @@ def sweep(g, b, s, policy, follow, keep):
                     extra = means[action_mean[a]] if action_mean[a] >= 0 else 0.0
                     q = 0.0
                     for k in range(branch_ptr[a], branch_ptr[a + 1]):
-                        value = branch_reward[k] + extra + e[branch_pair[k]]
-                        if value > ceiling and pair_row[branch_pair[k]] < n_unknown:
+                        pair = branch_pair[k]
+                        after = e[pair] if pair >= 0 else source[-1 - pair]
+                        value = branch_reward[k] + extra + after
+                        if pair >= 0 and value > ceiling and pair_row[pair] < n_unknown:
                             value = ceiling
                         q += branch_p[k] * value
                     if t == keep:
@@ -296,9 +298,16 @@ def extremes(g, level, t, low, high, hi, lo, hi_out, lo_out, cap, width):
             if g.action_mean[a] >= 0:
                 r_low, r_high = low[g.action_mean[a]], high[g.action_mean[a]]
             for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-                group = g.pair_group[g.branch_pair[k]]
-                top = max(top, g.branch_reward[k] + r_high + cap[t, group])
-                bottom = min(bottom, g.branch_reward[k] + r_low + cap[t, group] - width[t, group])
+                pair = g.branch_pair[k]
+                if pair >= 0:
+                    group = g.pair_group[pair]
+                    # A decision reads the groups of CHANCE levels one layer later.
+                    at = t + 1 if level < CHANCES and group >= g.levels[LAST, 3] else t
+                    most, least = cap[at, group], cap[at, group] - width[at, group]
+                else:
+                    most, least = hi[-1 - pair], lo[-1 - pair]
+                top = max(top, g.branch_reward[k] + r_high + most)
+                bottom = min(bottom, g.branch_reward[k] + r_low + least)
         hi_out[g.cell_node[cell]], lo_out[g.cell_node[cell]] = top, bottom
 
 
