@@ -97,7 +97,8 @@ class Cells:
 
     def keep(self, first: int, branches: list[int]) -> None:
         """Of the branches from `first` on, keeps those given."""
-        for values in (self.p, self.row, self.landing, *([self.share] if self.share else [])):
+        kept: list[array[Any]] = [self.p, self.row, self.landing]
+        for values in [*kept, self.share] if self.share else kept:
             left = [values[k] for k in branches]
             del values[first:]
             values.extend(left)

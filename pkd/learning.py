@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pkd.engine import Compiled
-from pkd.engine.belief import Belief
+from pkd.engine.belief import Tally
 from pkd.engine.bonus import set_marks
 from pkd.engine.compiled import Counts, Player
 from pkd.explore import overrides
@@ -67,19 +67,18 @@ def learn(
     (1.25, 2.0, 1.25)
     """
     if episodes is None:
-        law, episodes = None, law  # type: ignore[assignment]
+        law, episodes = None, law
     check_schedule(episodes, delta, replan)
+    count = int(episodes)  # type: ignore[arg-type]
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
-    config = {
-        "episodes": int(episodes),  # type: ignore[arg-type]
-        "optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed), "replan": replan,
-    }  # fmt: skip
+    config: dict[str, Any] = {"episodes": count, "optimism": optimism.to_config()}
+    config |= {"delta": float(delta), "seed": int(seed), "replan": replan}
     if checkpoint is not None:
         refuse_unwritable(chain(compiled.features, *compiled.outcomes))
     trial = Trial(compiled, found, optimism, config, counts, optimal_value)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
-    with _Bar(config["episodes"], trial.done, progress) as advance:
+    with _Bar(count, trial.done, progress) as advance:
         trial.go(advance, None if checkpoint is None else Path(checkpoint))
     return trial.run()
 
@@ -115,8 +114,7 @@ class Learning:
 
     def plan(self) -> Plan:
         """The plan in force, which later plans do not change."""
-        parts = [part.copy() if isinstance(part, np.ndarray) else part for part in self.belief]
-        return Plan(self.compiled, Belief(*parts), self.policy.copy(), float(self.upper))
+        return Plan(self.compiled, self.belief.copy(), self.policy.copy(), float(self.upper))
 
 
 class Trial:
@@ -134,9 +132,9 @@ class Trial:
         episodes = config["episodes"]
         self.compiled, self.config = compiled, config
         self.truth = compiled.truth(law)
-        self.optimal_value = optimal_value
         if optimal_value is None:
-            self.optimal_value = make_plan(compiled, self.truth.belief).value
+            optimal_value = make_plan(compiled, self.truth.belief).value
+        self.optimal_value = optimal_value
         self.learning = Learning(
             compiled, optimism, episodes, config["delta"], config["seed"], counts
         )
@@ -165,7 +163,7 @@ class Trial:
         return self._play_recorded
 
     def _play_recorded(
-        self, policy: np.ndarray, tally: Any, rng: np.ndarray, returns: np.ndarray
+        self, policy: np.ndarray, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
         """Records one episode and asks the model what it teaches."""
         assert self.simulator is not None
@@ -224,15 +222,11 @@ class Trial:
             learning.due |= due
             k += count
 
-    def _compile_kernels(self, fused: Any) -> None:
+    def _compile_kernels(self, fused: Callable[[slice], None] | None) -> None:
         """Calls everything once with nothing to do: compiling is not part of the time of a run."""
         learning, compiled = self.learning, self.compiled
-        scratch = Belief(
-            *(part.copy() if isinstance(part, np.ndarray) else part for part in learning.belief)
-        )
-        compiled.estimate(
-            scratch, learning.tally, learning.bonus, learning.reward_bonus, learning.rng.copy()
-        )
+        scratch, rng = learning.belief.copy(), learning.rng.copy()
+        compiled.estimate(scratch, learning.tally, learning.bonus, learning.reward_bonus, rng)
         if fused is not None:
             fused(slice(0, 0))
         else:

@@ -265,6 +265,5 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not isinstance(y, tuple):
         return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
     new = replace_part(y[step], tuple(rest), value)
-    if hasattr(y, "_replace"):
-        return type(y)._make((*y[:step], new, *y[step + 1 :]))
-    return (*y[:step], new, *y[step + 1 :])
+    make = getattr(y, "_make", tuple)  # a named tuple stays one
+    return make((*y[:step], new, *y[step + 1 :]))

@@ -29,13 +29,11 @@ from pkd.sizes import RETURNS, may_overflow, returns_within
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
-Policy = (
-    np.ndarray
-)  # which action each decision state takes in each layer, in the engine's own order
+# Which action each decision state takes in each layer, in the engine's own order.
+Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
-Counts = Mapping[
-    Any, Mapping[Any, float]
-]  # {z: {x': n}}, of an unknown reward {feature: {value: n}}
+# {z: {x': n}}, of an unknown reward {feature: {value: n}}
+Counts = Mapping[Any, Mapping[Any, float]]
 
 
 class Player(Protocol):
@@ -64,13 +62,15 @@ class FusedLearning(Protocol):
 class FusedTrial(Protocol):
     """What a fused loop reads and writes of a run in progress."""
 
-    learning: Any  # a FusedLearning
     truth: Truth
     value: float
     uppers: np.ndarray
     values: np.ndarray
     returns: np.ndarray
     planned: np.ndarray
+
+    @property
+    def learning(self) -> FusedLearning: ...
 
 
 class Truth(NamedTuple):
@@ -180,8 +180,8 @@ class Compiled(ABC):
         ranges = {reward.feature: (reward.low, reward.high) for reward in self.rewards}
         outcomes = dict(zip(self.features, self.outcomes, strict=True))
         found = checked_law(outcomes, law, branching=branching, rewards=ranges)
-        p = [found[z].get(x, 0.0) for z, states in outcomes.items() for x in states]
-        p = np.concatenate([np.array(p, float), self.known_p])
+        unknown_p = [found[z].get(x, 0.0) for z, states in outcomes.items() for x in states]
+        p = np.concatenate([np.array(unknown_p, float), self.known_p])
         paid = [sorted(found[reward.feature].items()) for reward in self.rewards]
         mean = np.array([math.fsum(value * q for value, q in row) for row in paid], float)
         world = World(

@@ -144,17 +144,21 @@ class NodeEngine(Compiled):
     def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
         """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
         if math.isnan(belief.width):
-            return self._caps if program is self.program else self._ranges(program)[:2]
+            return self._caps if program is self.program else self._find_caps(program)
         groups = len(program.group_matrix)
         return np.full((1, groups), math.inf), np.full((1, groups), belief.width)
 
     @cached_property
     def _caps(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._ranges(self.program)[:2]
+        return self._find_caps(self.program)
 
-    def _ranges(self, program: kernels.Program, rooms: int = 2) -> tuple[np.ndarray, ...]:
+    def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
+        cap, width, *_ = self._ranges(program)
+        return cap, width
+
+    def _ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
         """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
-        hi, lo = np.tile(self.flat.final[0], (rooms, 1)), np.tile(self.flat.final[0], (rooms, 1))
+        hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
         cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
         limits = reward_limits(self.rewards)
@@ -247,17 +251,20 @@ class NodeEngine(Compiled):
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
 
-        def run(chunk: slice) -> None:
+        ell, low, high = learning.reward_bonus
+
+        def play(chunk: slice) -> None:
             state[:] = learning.upper, trial.value
             kernels.learn(
-                self.program, self.walk, learning.belief, truth.belief, scratch, exact, truth.world,
-                learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
-                state, learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk], trial.returns[chunk],
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact,
+                truth.world, learning.tally, float(learning.bonus.prior) or None, ell, low, high,
+                learning.rng, state, learning.policy, NO_PATH, trial.uppers[chunk],
+                trial.values[chunk], trial.returns[chunk],
             )  # fmt: skip
             trial.planned[chunk] = True
             learning.upper, trial.value = map(float, state)
 
-        return run
+        return play
 
     # -- shares --------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
-from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
+from pkd.engine.stripes.passes import Layout, keep, reduce
+from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph

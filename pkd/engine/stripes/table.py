@@ -3,7 +3,7 @@
 A y with a queue of n entries is a *column*: offset of its block + the number that the entries are in
 base A, the oldest one most significant. A *stripe* is a stretch of consecutive columns, for one set of
 x, whose actions use the same rows (of probabilities, laws, rewards over x) and whose branches lead to
-arithmetic progressions of columns. A delayed MDP with a million queues has a few dozen stripes.
+arithmetic progressions of columns. A model with a million queues may have a few dozen stripes.
 
 A worked example: two letters, queues of length 2, a move that looks at the oldest entry and appends
 action a: `queue.push(a).pop()`. Columns 0..3 are the queues (0,0) (0,1) (1,0) (1,1). The cell of the
@@ -84,7 +84,7 @@ class _Rows:
         """The row with the given values at some x, and the empty value elsewhere."""
         key = tuple(values.items())
         if key not in self._made:
-            row = np.full(self._size, self._empty, self._kind)
+            row: np.ndarray = np.full(self._size, self._empty, self._kind)
             row[list(values)] = list(values.values())
             self._made[key] = self.add(row)
         return self._made[key]
@@ -208,8 +208,8 @@ class StripeTable:
 
 def _order_letters(graph: Graph) -> list[Any]:
     """Letters in the order of the longest list of actions, so that action a appends number a."""
-    lists = [choices for choices in graph.layers.choices if choices is not None]
-    longest = list(max(lists, key=len)) if lists and graph.letters else []
+    lists: list[Sequence[Any]] = [c for c in graph.layers.choices if c is not None]
+    longest: Sequence[Any] = max(lists, key=len) if lists and graph.letters else ()
     first = [a for a in longest if a in graph.letters]
     return [*first, *(value for value in graph.letters if value not in set(first))]
 
