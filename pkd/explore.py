@@ -7,10 +7,10 @@ states before it. After the last action comes the settlement, whose states are k
 The words block, node, cell and landing are explained in `pkd.graph`.
 
 A worked example: x is a coin (0 or 1), y is `Queue((a,))`, the last action, and `step` returns
-`[(1.0, queue.push(b).pop(), ("coin", queue.oldest))]`. An explicit walk finds 2 x 2 nodes, (0, (0)),
-(0, (1)), (1, (0)), (1, (1)), with one cell each. With hidden queues there is one block (length 1) and
-two nodes; `oldest` looks, so each node has a cell for the entry 0 and one for the entry 1. In the cell
-of entry 0, action b leads to the landing {0, 1} x block with the back (b,).
+`[(1.0, queue.push(b).pop(), ("coin", queue.oldest))]`. An explicit walk finds 2 x 2 nodes,
+(0, (0)), (0, (1)), (1, (0)), (1, (1)), with one cell each. With hidden queues there is one block
+(length 1) and two nodes; `oldest` looks, so each node has a cell for the entry 0 and one for the
+entry 1. In the cell of entry 0, action b leads to the landing {0, 1} x block with the back (b,).
 """
 
 from __future__ import annotations
@@ -79,12 +79,14 @@ def explore(
 ) -> Graph:
     """The graph of everything that can be reached.
 
-    hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk gives
-    up with a `TooManyStatesError`. strict: answers are checked as they are used; a model that breaks
-    the contract gets the full report of `check_model`. progress: called with the number of nodes.
+    hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk
+    gives up with a `TooManyStatesError`. strict: answers are checked as they are used; a model that
+    breaks the contract gets the full report of `check_model`. progress: called with the number of
+    nodes.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> graph = explore(coin.model())
     >>> graph.n_states, graph.features, list(graph.decision_states(2))
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
@@ -171,7 +173,7 @@ class _Explorer:
         self.n_nodes = 0
         self.layer = 1  # from which the walk goes on, counted from 1
 
-    # -- layers --------------------------------------------------------------------------------------
+    # -- layers ------------------------------------------------------------------------------------
 
     def run(self) -> Graph:
         graph = self.graph
@@ -274,7 +276,10 @@ class _Explorer:
     def _follow(
         self, node: int, mask: Mask, part: int, found: set[int], reached: dict[int, set[Mask]]
     ) -> None:
-        """Asks for the moves of a node. `found`: landings of single y; `reached`: boxes of queues."""
+        """Asks for the moves of a node.
+
+        found: landings of single y. reached: boxes of queues.
+        """
         cells = self.graph.cells[part]
         if not self.hidden:
             cell = cells.made.get(node)
@@ -328,7 +333,7 @@ class _Explorer:
             layer[node] = joined
             self.graph.exact &= exact
 
-    # -- cells ---------------------------------------------------------------------------------------
+    # -- cells -------------------------------------------------------------------------------------
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The cells of a node: as many oldest entries as its move looks at get their values."""
@@ -511,7 +516,7 @@ class _Explorer:
             self.share_index[key] = math.nan if share is None else float(share)
         return self.share_index[key]
 
-    # -- nodes, blocks, rows -------------------------------------------------------------------------
+    # -- nodes, blocks, rows -----------------------------------------------------------------------
 
     def _land_on(self, side: Side, key: tuple[bool, int, int]) -> int:
         """A new landing: a set of outcomes with a block."""
@@ -613,7 +618,7 @@ class _Explorer:
         return self._block(y, Block(y, None, 0)), ()
 
     def _placed(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
-        """(block, front, back): the entries of its queue before and after those that stay hidden."""
+        """(block, front, back): the queue's entries before and after the hidden ones."""
         path = find_queue(y)
         if path is None:
             found = self.block_index.get(y)
@@ -658,7 +663,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int) or isinstance(value, Real)
+    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101, the slow test last
 
 
 def _is_whole(value: Any) -> bool:
@@ -667,7 +672,7 @@ def _is_whole(value: Any) -> bool:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Switches the collector of cycles off: it would look again and again at objects that all stay."""
+    """Switches the cycle collector off: it would scan objects again and again that all stay."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,9 @@
 """The generic optimistic algorithm: plan from the counts, act for an episode, count, and again.
 
-`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next one is
-due. `learn` runs it in simulation, where the law is given to the simulator and to the exact values that
-regret is measured by, never to the planner. `pkd.learner` runs it in a user's own environment.
+`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next
+one is due. `learn` runs it in simulation, where the law is given to the simulator and to the exact
+values that regret is measured by, never to the planner. `pkd.learner` runs it in a user's own
+environment.
 """
 
 from __future__ import annotations
@@ -55,15 +56,17 @@ def learn(
 ) -> Run:
     """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
-    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since
-    the last plan: the same order of regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start
-    from. checkpoint: a file in which the run is kept as it goes; a run that was stopped goes on from it,
-    with the same result to the bit. optimal_value: where it is known already, it is not planned again.
+    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled
+    since the last plan: the same order of regret with about |Z| log2(K H) plans. counts:
+    {z: {x': n}} to start from. checkpoint: a file that the run is saved to; a run that was stopped
+    goes on from it, with the same result to the bit. optimal_value: given, it is not planned again.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> run = pkd.learn(coin, 2000, optimism=pkd.MVP.practical())
-    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # the last policy is best
+    >>> # The last policy is optimal.
+    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])
     (1.25, 2.0, 1.25)
     """
     if episodes is None:
@@ -105,7 +108,10 @@ class Learning:
         self.due = True
 
     def replan(self) -> bool:
-        """Makes the next plan from the counts; returns whether its policy differs from the last one."""
+        """Makes the next plan from the counts.
+
+        Returns whether its policy differs from the last one.
+        """
         self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
         self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
         set_marks(self.tally)
@@ -140,9 +146,8 @@ class Trial:
         )
         self.every = config["replan"] == "every"
         self.identity = self._identify(law, counts)
-        self.simulator: Simulator | None = (
-            None  # where the model says itself what an episode teaches
-        )
+        # Set if the model overrides `samples` without compiled code of its own.
+        self.simulator: Simulator | None = None
         self.play = self._player(law)
         self.value = np.nan  # the exact value of the policy in force
         self.uppers, self.values, self.returns = np.zeros((3, episodes))
@@ -151,7 +156,7 @@ class Trial:
         self.seconds = 0.0
 
     def _player(self, law: Law) -> Player:
-        """How episodes are played: in compiled code, or one by one where hindsight needs a record."""
+        """What plays episodes: compiled code, or one at a time where hindsight needs a record."""
         compiled = self.compiled
         if not overrides(compiled.model, "samples"):
             return partial(compiled.episodes, self.truth.world)
@@ -205,7 +210,7 @@ class Trial:
         return not overrides(self.compiled.model, "samples")
 
     def _play_chunk(self, chunk: slice) -> None:
-        """The loop: plan when due, play until the next plan is due, write down the values in force."""
+        """The loop: plan when due, play until the next plan is due, record the values in force."""
         learning, k = self.learning, chunk.start
         while k < chunk.stop:
             if self.every or learning.due:
@@ -246,7 +251,7 @@ class Trial:
             policy=self.learning.plan(),
         )
 
-    # -- stopping and going on -----------------------------------------------------------------------
+    # -- stopping and going on ---------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
         """Everything that the next episode depends on, atomically."""
@@ -260,7 +265,8 @@ class Trial:
         arrays, meta = read_npz(path)
         if meta.get("checkpoint") != self.identity:
             raise ModelError(
-                f"{path} is the checkpoint of another run; expected {self.identity}, found {meta.get('checkpoint')}"
+                f"{path} is the checkpoint of another run; expected {self.identity}, found "
+                f"{meta.get('checkpoint')}"
             )
         mine, progress = self._arrays(), arrays.pop("progress", np.zeros(0))
         sizes = {name: array.shape for name, array in mine.items()}

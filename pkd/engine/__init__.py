@@ -26,7 +26,8 @@ def compile(
     default the core decides. A compiled model is returned as it is.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> compiled = pkd.compile(coin.model())
     >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)

@@ -33,8 +33,8 @@ class NodeEngine(Compiled):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown "
-            f"features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} "
+            f"unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -47,10 +47,10 @@ class NodeEngine(Compiled):
 
     @cached_property
     def full(self) -> kernels.Program:
-        """The program of a sweep that computes every state, also those that are inlined elsewhere."""
+        """The program of a sweep over every state, also those that are inlined elsewhere."""
         return assemble_program(self.graph, self.flat, dict(self.weights), inline=False)
 
-    # -- policies ------------------------------------------------------------------------------------
+    # -- policies ----------------------------------------------------------------------------------
 
     @cached_property
     def _n_actions(self) -> np.ndarray:
@@ -69,8 +69,8 @@ class NodeEngine(Compiled):
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
-                f"{expected.dtype}"
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
             )
         if (policy < 0).any() or (policy >= self._n_actions).any():
             raise ModelError("the saved policy takes actions that this model does not have")
@@ -98,7 +98,8 @@ class NodeEngine(Compiled):
                         policy[h - 1, self.flat.choice[node]] = actions.index(action)
                     else:
                         findings.append(
-                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); "
+                            f"expected one of {actions!r}"
                         )
         if findings:
             raise ModelError(findings[:10])
@@ -115,7 +116,7 @@ class NodeEngine(Compiled):
             raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
         return node
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
@@ -142,7 +143,10 @@ class NodeEngine(Compiled):
         )
 
     def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
-        """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
+        """The cap on pV + bonus and the width of values, for each group.
+
+        Only one layer if all layers have the same.
+        """
         if math.isnan(belief.width):
             return self._caps if program is self.program else self._find_caps(program)
         groups = len(program.group_matrix)
@@ -206,7 +210,7 @@ class NodeEngine(Compiled):
         cells[self.full.cell_node[first:last]] = np.arange(first, last)
         return cells
 
-    # -- episodes ------------------------------------------------------------------------------------
+    # -- episodes ----------------------------------------------------------------------------------
 
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
@@ -266,7 +270,7 @@ class NodeEngine(Compiled):
 
         return play
 
-    # -- shares --------------------------------------------------------------------------------------
+    # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
         block = np.array(self.graph.landing_block, np.int64)

@@ -1,13 +1,13 @@
 """Loops over columns: what a law makes of V[x', base + stride i] for i < n, and the best action.
 
 V is flat and a place in it is an unsigned offset. Slices would count references, over which threads
-fight; an index that might be negative keeps loops from being vectorised. Columns with another stride
-than 1 are first copied into `room`. Up to five outcomes x' are taken at once, so that what they are
-added to is read and written once for all of them. Conditions inside a loop that do not change in it
-cost nothing: the compiler makes a loop for each case.
+fight; an index that might be negative keeps loops from being vectorised. Columns with another
+stride than 1 are first copied into `room`. Up to five outcomes x' are taken at once, so that what
+they are added to is read and written once for all of them. Conditions inside a loop that do not
+change in it cost nothing: the compiler makes a loop for each case.
 
-A worked example: X = {0, 1, 2}, 4 columns, V flat as x * 4 + column. `expectation` of the law (0: .5,
-2: .5) with base 0, stride 2, n = 2 reads V[0, 0], V[0, 2] and V[2, 0], V[2, 2], and writes
+A worked example: X = {0, 1, 2}, 4 columns, V flat as x * 4 + column. `expectation` of the law
+(0: .5, 2: .5) with base 0, stride 2, n = 2 reads V[0, 0], V[0, 2] and V[2, 0], V[2, 2], and writes
 out[0] = .5 V[0, 0] + .5 V[2, 0] and out[1] = .5 V[0, 2] + .5 V[2, 2].
 """
 
@@ -45,7 +45,10 @@ def offset_of(x, j, hi, columns, base):
 
 @jit()
 def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
-    """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes; with `keep`, weight times that is added to what was there."""
+    """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes.
+
+    With `keep`, weight times that is added to what was there.
+    """
     if m <= 2:
         for i in range(n):
             value = constant + (p0 * v[o0 + i] + p1 * v[o1 + i])
@@ -61,7 +64,10 @@ def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight,
 
 @jit()
 def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
-    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mix`."""
+    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi.
+
+    `keep` and `weight` as in `mix`.
+    """
     if hi - lo == 1:
         at, step, p0 = offset_of(x, lo, hi, columns, base), Offset(stride), p[lo]
         for i in range(n):
@@ -128,7 +134,10 @@ def optimistic_mix(
 
 @jit()
 def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
-    """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i]; with `more` added to what was there."""
+    """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i].
+
+    With `more`, both are added to what was there.
+    """
     for i in range(n):
         shift = v[o0 + i]
         d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
@@ -139,7 +148,10 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
 
 @jit()
 def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
-    """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
+    """The first two moments of V around its value at outcome lo.
+
+    Any number of outcomes, any stride. The value at outcome lo is left in `room`.
+    """
     o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
     for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
         p1, p2, p3, p4 = (
@@ -191,7 +203,9 @@ def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
 
 @jit()
 def best_of_fans(q, actions, n, out, at, policy, mine):
-    """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it. Returns how many choices changed.
+    """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it.
+
+    Returns how many choices changed.
 
     Without branches: which action is best is hard to foresee. Four actions, the usual case,
     are a small tournament.

@@ -1,11 +1,11 @@
 """Backward sweeps over V[x, y], stripe by stripe.
 
 Branch k of action a leads from column start + i of a stripe to column target + stride * i, with the
-same rows of probabilities, laws and rewards over x. Work is cut into *tiles* of columns; stripes that
-read the same columns form a *batch*, so that a tile of V is loaded once for all of them. Where the
-actions of a stripe append the last action to a queue (action a leads to target + a, and the stride is
-the number of actions) the stripe is a *fan*: the products for all actions are one contiguous stretch,
-and the maximum is taken over groups. Product first, then maximum.
+same rows of probabilities, laws and rewards over x. Work is cut into *tiles* of columns; stripes
+that read the same columns form a *batch*, so that a tile of V is loaded once for all of them. Where
+the actions of a stripe append the last action to a queue (action a leads to target + a, and the
+stride is the number of actions) the stripe is a *fan*: the products for all actions are one
+contiguous stretch, and the maximum is taken over groups. Product first, then maximum.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ STEP, LAST, CHANCES = 0, 1, 2
 
 @jit()
 def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
-    """The possible return to go in tiles[begin:end]: extremes over actions, branches and outcomes."""
+    """The extremes of the return to go in tiles[begin:end], over actions, branches and outcomes."""
     set_x, branch_p, branch_law, branch_target, branch_stride = (
         g.set_x,
         g.branch_p,
@@ -169,9 +169,12 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
 
 @jit(nogil=True)
 def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
-    """The values of tiles[begin:end], all of one level, in layer t. Returns how many choices changed.
+    """The values of tiles[begin:end], all of one level, in layer t.
 
-        Q(x, y) of an action = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
+    Returns how many choices changed.
+
+        Q(x, y) = r + sum over branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus))
+        V(x, y) = max Q over actions
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
@@ -183,10 +186,13 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
         g.batch_stripe,
     )
     stripe_set, stripe_start, stripe_decides, stripe_fan, stripe_action, set_ptr, set_x = (
-        g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action, g.set_ptr, g.set_x,
+        g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action,
+        g.set_ptr, g.set_x,
     )  # fmt: skip
-    action_reward, action_branch, branch_p, branch_law, branch_reward, branch_weight, branch_target, branch_stride = (
-        g.action_reward, g.action_branch, g.branch_p, g.branch_law, g.branch_reward, g.branch_weight, g.branch_target, g.branch_stride,
+    action_reward, action_branch = g.action_reward, g.action_branch
+    branch_p, branch_law, branch_reward, branch_weight, branch_target, branch_stride = (
+        g.branch_p, g.branch_law, g.branch_reward, g.branch_weight, g.branch_target,
+        g.branch_stride,
     )  # fmt: skip
     p_y, law, row_ptr, row_x, outcome, p, row_end, reward, n_z, ells = (
         g.p, g.law, g.row_ptr, g.row_x, c.x, c.q, c.end, c.reward, b.n, b.ell,
@@ -374,7 +380,7 @@ def tiles_of(g, level, t):
 
 @jit(nogil=True)
 def sweep_layer(g, b, c, first, lo, hi, t, source, target, policy, follow):
-    """One layer: level `first` from the next layer, then the CHANCE levels lo..hi - 1 from itself."""
+    """One layer: level `first` from the next layer, then its CHANCE levels lo..hi - 1."""
     changed = 0
     for level in range(lo - 1, hi):
         which, read = (first, source) if level < lo else (level, target)

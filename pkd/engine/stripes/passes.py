@@ -1,18 +1,18 @@
 """Passes over stripes: each turns a table into an equal one with less to compute.
 
     drop    branches that no x takes, and stripes that are never reached
-    cut     a stripe at the edges of the CHANCE stripes that it enters, so that each piece enters one
+    cut     a stripe where the CHANCE stripes that it enters begin, so that a piece enters one
     merge   stretches of columns that do the same
     pull    CHANCE stripes that only pass on, or that have one user, into their users
 
 A queue of fixed length becomes the recursion that one would write by hand, "max over the appended
-action of the expected value". A worked example: actions take effect one step late, with states 0 and
-1 and actions 0 and 1. Blocks: a decision with the queue (a), a CHANCE block MOVE with the queue
+action of the expected value". A worked example: actions take effect one step late, with states 0
+and 1 and actions 0 and 1. Blocks: a decision with the queue (a), a CHANCE block MOVE with the queue
 (a, b), and a CHANCE block SHOW with (b). The decision leads from column a to column 2a + b of MOVE.
-MOVE looks at a, so it has two stripes, columns 0-1 and 2-3, and the decision is cut into the columns
-0 and 1. Each piece then enters one stripe of MOVE, is its only user and pulls it: the decision now
-moves the state by a and leads to SHOW, column b. SHOW only passes on to the decision of the next
-layer with the queue (b), so it is skipped. What is left is one block of two columns:
+MOVE looks at a, so it has two stripes, columns 0-1 and 2-3, and the decision is cut into the
+columns 0 and 1. Each piece then enters one stripe of MOVE, is its only user and pulls it: the
+decision now moves the state by a and leads to SHOW, column b. SHOW only passes on to the decision
+of the next layer with the queue (b), so it is skipped. What is left is one block of two columns:
 
     V(s, a) = max_b [r(s, a) + sum_s' P(s' | s, a) V'(s', b)]
 """
@@ -20,6 +20,7 @@ layer with the queue (b), so it is skipped. What is left is one block of two col
 from __future__ import annotations
 
 import functools
+import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from operator import is_
@@ -167,7 +168,7 @@ def _drop_zeros(table: StripeTable) -> list[Stripe]:
 
 
 def _cut(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
-    """Cuts stripes so that each branch enters one CHANCE stripe: only then can that one be pulled."""
+    """Cuts stripes so that each branch enters one CHANCE stripe, which can then be pulled."""
     edges = Edges(stripes, CHANCES), Edges(stripes, SETTLED)
     made: list[Stripe] = []
     for stripe in stripes:
@@ -182,9 +183,7 @@ def _cut(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
             made.append(stripe)
             continue
         points = [0, *sorted(cuts), stripe.length]
-        made.extend(
-            _piece(stripe, lo, hi) for lo, hi in zip(points, points[1:], strict=False) if lo < hi
-        )
+        made.extend(_piece(stripe, lo, hi) for lo, hi in itertools.pairwise(points) if lo < hi)
     return made
 
 
@@ -282,7 +281,8 @@ class _Signs:
         table = self.table
         branches = [
             (b.target, b.stride, float(table.p.rows[b.p][x]), int(table.law.rows[b.law][x]),
-             int(table.weight.rows[b.weight][x]), self._pay(b.reward, x), int(table.note.rows[b.note][x]))
+             int(table.weight.rows[b.weight][x]), self._pay(b.reward, x),
+             int(table.note.rows[b.note][x]))
             for b in action.branches if table.p.rows[b.p][x] > 0
         ]  # fmt: skip
         return self._pay(action.reward, x), *sorted(branches)
@@ -393,7 +393,10 @@ def _find_line(table: StripeTable, hop: Stripe, identity: set[int]) -> tuple[int
 
 
 def _compose(table: StripeTable, branch: Branch, stripe: Stripe, hop: Stripe) -> Iterator[Branch]:
-    """A branch and those of the CHANCE stripe it enters: probabilities multiply, progressions compose."""
+    """A branch followed by those of the CHANCE stripe it enters.
+
+    Probabilities multiply, and the progressions of columns compose.
+    """
     for inside in hop.actions[0].branches:
         p = table.p.rows[branch.p] * table.p.rows[inside.p]
         if p[table.sets[stripe.xs]].any():
@@ -426,7 +429,10 @@ def _redirect(branch: Branch, target: int, stride: int) -> Branch:
 
 
 def _with_branches(stripe: Stripe, branches: Iterable[list[Branch]]) -> Stripe:
-    """A stripe with other branches; what stays the same is the same object, which is cheap to compare."""
+    """A stripe with other branches.
+
+    Parts that stay the same stay the same object, which is cheap to compare.
+    """
     made = [
         _with(action, action.reward, new)
         for action, new in zip(stripe.actions, branches, strict=True)

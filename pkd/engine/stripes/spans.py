@@ -1,9 +1,10 @@
 """Lookups over stripes: which of them hold a span of columns, and which lead to which.
 
-A span is a pair (begin, end) of columns, end excluded. A branch of a stripe of n columns leads to the
-columns target, target + stride, ..., target + stride (n - 1): its span is the smallest that holds
-all of them. A worked example: stripe 0 holds columns 0-3, stripe 1 columns 4-5. A branch of stripe 1
-with target 2 and stride 1 leads to columns 2 and 3, so its span is (2, 4) and it meets stripe 0 only.
+A span is a pair (begin, end) of columns, end excluded. A branch of a stripe of n columns leads to
+the columns target, target + stride, ..., target + stride (n - 1): its span is the smallest that
+holds all of them. A worked example: stripe 0 holds columns 0-3, stripe 1 columns 4-5. A branch of
+stripe 1 with target 2 and stride 1 leads to columns 2 and 3, so its span is (2, 4) and it meets
+stripe 0 only.
 """
 
 from __future__ import annotations
