@@ -309,6 +309,6 @@ def test_counts_that_cannot_be_are_refused(data: dict[Any, dict[Any, float]]) ->
 
 
 def test_a_declared_range_must_hold_on_the_way_too() -> None:
-    """(-10, -6) holds every return from the start of a Detour, but not those after its first move."""
+    """(-10, -6) holds every return from the start of a Detour, not those after its first move."""
     with pytest.raises(pkd.ModelError, match="return_range"):
         pkd.optimistic_plan(Detour((0.0, 4.0), return_range=(-10.0, -6.0)), {}, episodes=10)

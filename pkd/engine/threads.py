@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 __all__ = ["Crew", "get_threads", "set_threads"]
 
 PORTIONS = 8  # per thread and level
-MEASURE_AGAIN = 12  # levels between two measurements of the slower way
+MEASURE_AGAIN = 12  # levels between two measurements of the slower setting
 
 _count: int | None = None
 _pool: tuple[int, int, ThreadPoolExecutor] | None = None  # (process, threads, pool)

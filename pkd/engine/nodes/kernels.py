@@ -253,10 +253,10 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
     low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
     (H + 1, groups), the last layer is the settlement.
     """
-    rooms = hi.shape[0]
+    layers = hi.shape[0]
     for t in range(g.horizon, -1, -1):
         settles, last = t == g.horizon, t == g.horizon - 1
-        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % rooms], lo[t % rooms])
+        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % layers], lo[t % layers])
         for level in range(g.levels.shape[0]):
             if (
                 (level >= g.settlement) != settles
@@ -271,7 +271,7 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
                     g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width
                 )
             else:
-                hi_next, lo_next = hi[(t + 1) % rooms], lo[(t + 1) % rooms]
+                hi_next, lo_next = hi[(t + 1) % layers], lo[(t + 1) % layers]
                 extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
 
 
@@ -339,7 +339,7 @@ PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, bra
 def rollout(g, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
-    path: (moves, PATH), filled for as many moves as it has room.
+    path: (moves, PATH), filled from the first move on until it is full.
     """
     node = g.start_node[draw(g.start_p, np.int64(0), g.start_p.shape[0], uniform(rng))]
     total = 0.0

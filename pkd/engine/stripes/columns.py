@@ -2,7 +2,7 @@
 
 V is flat and a place in it is an unsigned offset. Slices would count references, over which threads
 fight; an index that might be negative keeps loops from being vectorised. Columns with another
-stride than 1 are first copied into `room`. Up to five outcomes x' are taken at once, so that what
+stride than 1 are first copied into `copies`. Up to five outcomes x' are taken at once, so that what
 they are added to is read and written once for all of them. Conditions inside a loop that do not
 change in it cost nothing: the compiler makes a loop for each case.
 
@@ -19,15 +19,15 @@ from pkd.engine.bonus import hope
 from pkd.engine.jit import jit
 
 Offset = np.uintp
-AT_ONCE = 5  # outcomes that a loop takes; `room` holds this many stretches of columns
+AT_ONCE = 5  # outcomes that a loop takes; `copies` holds this many stretches of columns
 
 
 @jit()
-def copy(v, at, stride, n, room, to):
-    """Copies V[at + stride i] to room[to + i]; returns `to`."""
+def copy(v, at, stride, n, copies, to):
+    """Copies V[at + stride i] to copies[to + i]; returns `to`."""
     step = Offset(stride)
     for i in range(n):
-        room[to + i] = v[at + step * i]
+        copies[to + i] = v[at + step * i]
     return to
 
 
@@ -63,7 +63,7 @@ def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight,
 
 
 @jit()
-def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
+def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, copies):
     """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi.
 
     `keep` and `weight` as in `mix`.
@@ -94,12 +94,15 @@ def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weigh
         else:
             two = n + n
             o0, o1, o2 = (
-                copy(v, o0, stride, n, room, Offset(0)),
-                copy(v, o1, stride, n, room, n),
-                copy(v, o2, stride, n, room, two),
+                copy(v, o0, stride, n, copies, Offset(0)),
+                copy(v, o1, stride, n, copies, n),
+                copy(v, o2, stride, n, copies, two),
             )
-            o3, o4 = copy(v, o3, stride, n, room, two + n), copy(v, o4, stride, n, room, two + two)
-            mix(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            o3, o4 = (
+                copy(v, o3, stride, n, copies, two + n),
+                copy(v, o4, stride, n, copies, two + two),
+            )
+            mix(copies, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
 @jit()
@@ -147,12 +150,12 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
 
 
 @jit()
-def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
+def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, copies):
     """The first two moments of V around its value at outcome lo.
 
-    Any number of outcomes, any stride. The value at outcome lo is left in `room`.
+    Any number of outcomes, any stride. The value at outcome lo is left in `copies`.
     """
-    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
+    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, copies, Offset(0)), n + n
     for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
         p1, p2, p3, p4 = (
             mass_of(p, j, hi),
@@ -160,11 +163,11 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
             mass_of(p, j + 2, hi),
             mass_of(p, j + 3, hi),
         )
-        o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, room, n)
-        o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, room, two)
-        o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, room, two + n)
-        o4 = copy(v, offset_of(x, j + 3, hi, columns, base), stride, n, room, two + two)
-        add_moments(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
+        o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, copies, n)
+        o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, copies, two)
+        o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, copies, two + n)
+        o4 = copy(v, offset_of(x, j + 3, hi, columns, base), stride, n, copies, two + two)
+        add_moments(copies, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
 
 
 @jit()

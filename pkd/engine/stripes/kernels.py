@@ -225,7 +225,7 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
         np.empty(width),
         np.empty(width),
     )
-    room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
+    copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     changed = 0
     for place in range(begin, end):
         tile = tiles[place]
@@ -276,7 +276,7 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
                                 keep,
                                 weight,
                                 q,
-                                room,
+                                copies,
                             )
                             continue
                         seen, ell = n_z[row], ells[weights[branch_weight[k], x]]
@@ -321,9 +321,9 @@ def values(g, b, c, tiles, begin, end, t, source, target, policy, follow):
                                 q,
                             )
                         else:
-                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, room)
+                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies)
                             add_bonus(
-                                room,
+                                copies,
                                 e,
                                 s,
                                 n,

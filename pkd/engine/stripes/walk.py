@@ -91,7 +91,7 @@ def pay(walk, world, tally, which, x, rng):
 def rollout(g, walk, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
-    path: (moves, 3) for law row, outcome and note, filled for as many moves as it has room.
+    path: (moves, 3) for law row, outcome and note, filled until it is full.
     """
     i = draw(walk.start_p, np.int64(0), walk.start_p.shape[0], uniform(rng))
     x, y = walk.start_x[i], walk.start_y[i]
