@@ -123,9 +123,8 @@ class UnknownReward:
 
 
 Branch = tuple[float, Any, Any]  # (probability of y', y', z): z is a feature, or Known(...)
-Law = (
-    Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
-)  # z -> {x': probability}
+# z -> {x': probability}.
+Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
 
 
 @attrs.frozen
@@ -218,12 +217,10 @@ class PartiallyKnownMDP(ABC):
     """
 
     horizon: int  # actions per episode
-    return_range: tuple[float, float] | None = (
-        None  # bounds every return to go and caps unknown features; None: computed for each state
-    )
-    n_features: int | None = (
-        None  # |Z| in the logarithms; None: the number of unknown features that can occur
-    )
+    # Bounds every return to go and caps unknown features; None: computed for each state.
+    return_range: tuple[float, float] | None = None
+    # |Z| in the logarithms; None: the number of unknown features that can occur.
+    n_features: int | None = None
 
     @abstractmethod
     def start(self) -> Any:

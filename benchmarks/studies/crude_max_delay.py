@@ -32,9 +32,8 @@ from pkd_delay.law import DelayLaw
 from pkd_delay.problems import random_mdp
 
 STATES, ACTIONS, HORIZON, ACTUAL = 3, 2, 8, 2
-RULE = (
-    pkd.MVP()
-)  # the theory's logarithm is where shares and W enter; practical constants have neither
+# The theory's logarithm is where shares and W enter; practical constants have neither.
+RULE = pkd.MVP()
 LEARNERS = ("law known", "law known, even shares", "law unknown")
 HEADERS = [
     "learner",

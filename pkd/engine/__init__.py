@@ -11,10 +11,9 @@ from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
 
-FEW_STATES = (
-    5_000  # up to so many every state is kept apart: sweeps of small models are faster there
-)
-STATES_PER_BRANCH = 3  # states for each branch that was asked, from which stripes pay
+# Up to this many states the engine of nodes is used: its sweeps of small models are faster.
+FEW_STATES = 5_000
+STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(

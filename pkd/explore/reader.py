@@ -44,7 +44,8 @@ __all__ = [
 PROBABILITY_SLACK = 1e-9
 NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
 LOOKED = -1  # in place of a cell: the move looks at one more entry
-MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3  # from so many branches on, states per branch that pay
+# Hiding queues is given up after this many branches if there are fewer states per branch than this.
+MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
 
 

@@ -15,9 +15,8 @@ from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["StripeArrays", "cover", "to_arrays"]
 
-TILE_VALUES = (
-    1 << 15
-)  # values of V that a tile reads: a quarter of a megabyte stays in a core's cache
+# Values of V that a tile reads: a quarter of a megabyte stays in a core's cache.
+TILE_VALUES = 1 << 15
 
 Array = np.ndarray
 

@@ -57,20 +57,17 @@ class Stripes(NamedTuple):
     n_unknown: int
     batch_stripe: np.ndarray  # stripes, batch by batch
     batch_ptr: np.ndarray  # (batches + 1,)
-    batch_active: (
-        np.ndarray
-    )  # (batches, H + 1) bool: in which layers; the last one is the settlement
+    # (batches, H + 1) bool: in which layers; the last one is the settlement.
+    batch_active: np.ndarray
     tile_batch: np.ndarray  # (tiles,)
-    tile_from: (
-        np.ndarray
-    )  # (tiles,) first column of the tile, counted from the start of each stripe
+    # (tiles,) first column of the tile, counted from the start of each stripe.
+    tile_from: np.ndarray
     tile_count: np.ndarray  # (tiles,)
     policy_ptr: np.ndarray  # (H + 1,) where the choices of a layer stand, x by x
     policy_from: np.ndarray  # (H,) the columns with decisions: from here
     policy_to: np.ndarray  # (H,) up to here
-    level_ptr: (
-        np.ndarray
-    )  # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement
+    # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement.
+    level_ptr: np.ndarray
     level_active: np.ndarray  # (levels, H + 1)
     settlement: int  # the first level of the settlement
 
@@ -78,9 +75,8 @@ class Stripes(NamedTuple):
 class Pack(NamedTuple):
     """What one call derives from a belief."""
 
-    end: (
-        np.ndarray
-    )  # (law rows,): the outcomes of positive probability are those from row_ptr to here
+    # (law rows,): the outcomes of positive probability are those from row_ptr to here.
+    end: np.ndarray
     x: np.ndarray  # their x', packed to the front of each row
     q: np.ndarray  # their probabilities
     reward: np.ndarray  # (rows of rewards, X), with the means of unknown rewards

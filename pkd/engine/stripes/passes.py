@@ -43,9 +43,8 @@ __all__ = ["Layout", "keep", "reduce"]
 
 _Members = dict[tuple[int, int, int], Stripe]  # (part, level, x) -> its stripe in one stretch
 
-ROUNDS = (
-    3  # a merge makes room for a pull, and a pull for a merge; three settle every shipped model
-)
+# A merge may enable a pull, and a pull a merge. No shipped model changes after three rounds.
+ROUNDS = 3
 MOST_CUTS = 64  # pieces into which one stripe may be cut
 
 

@@ -30,9 +30,9 @@ from pkd.queue import Queue
 __all__ = ["Action", "Branch", "Stripe", "StripeTable", "build_table"]
 
 MISSING = -(2**62)  # in a row of laws: this x has no such branch
-MOST_BRANCHES = (
-    16  # of a stripe whose x lead to different columns; more are cheaper as several stripes
-)
+# Most branches of a stripe whose x lead to different columns; beyond it, several stripes are
+# cheaper.
+MOST_BRANCHES = 16
 
 
 class Branch(NamedTuple):
