@@ -1,7 +1,8 @@
 """pkd: planning and learning in Markov decision processes whose dynamics are known in part.
 
-The state is (x, y); the kernel of y is known; the law of x' depends only on a known feature z = phi_Z(s, a, y'), and only that law is
-learned. Subclass `PartiallyKnownMDP`; `check_model`, `plan`, `evaluate` and `learn` then work for the new domain.
+The state is (x, y). The kernel of y is known. The law of x' depends only on a known feature
+z = phi_Z(s, a, y'), and only that law is learned. Subclass `PartiallyKnownMDP`; `check_model`,
+`plan`, `evaluate` and `learn` then work for the new domain.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are imported when they are first used, so that `import pkd` and the command line start at once.
+# Names are imported when they are first used, so that `import pkd` and `pkd --help` are quick.
 _HOMES = {
     "model": [
-        "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP", "Transition",
-        "UnknownReward", "sure",
+        "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP",
+        "Transition", "UnknownReward", "sure",
     ],
     "problem": ["Problem", "as_problem"],
     "noise": ["Landing", "NoiseMDP"],
@@ -80,13 +81,14 @@ _HOMES = {
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "cli", "explore", "graph", "kernels", "results", "workers")
+# Modules for authors of adapters; users do not need them.
+FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "workers")
 
-__all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
+__all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name not in _HOME_OF and (name == "bounds" or name in FOR_ADAPTERS):
         return import_module(f"pkd.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'pkd' has no attribute {name!r}")
@@ -96,4 +98,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *FOR_ADAPTERS, "FOR_ADAPTERS"})

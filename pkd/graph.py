@@ -1,9 +1,10 @@
 """The graph of a model: what the explorer writes down, and what everything else reads.
 
-A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it then
-stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with the
-values of the oldest entries that its move looks at (none in an explicit walk): everything in one cell
-moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can lead to.
+A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it
+then stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with
+the values of the oldest entries that its move looks at (none in an explicit walk): everything in
+one cell moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can
+lead to.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class Cells:
 
     def keep(self, first: int, branches: list[int]) -> None:
         """Of the branches from `first` on, keeps those given."""
-        for values in (self.p, self.row, self.landing, *([self.share] if self.share else [])):
+        kept: list[array[Any]] = [self.p, self.row, self.landing]
+        for values in [*kept, self.share] if self.share else kept:
             left = [values[k] for k in branches]
             del values[first:]
             values.extend(left)
@@ -112,7 +114,10 @@ class Cells:
 
 @attrs.define(eq=False)
 class Layers(Sequence[dict[int, Mask]]):
-    """The nodes of each layer. From some layer on they repeat, so a long horizon takes no memory."""
+    """The nodes of each layer.
+
+    From some layer on they repeat and are stored once, so a long horizon takes no memory.
+    """
 
     horizon: int
     distinct: list[dict[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
@@ -131,7 +136,10 @@ class Layers(Sequence[dict[int, Mask]]):
 
 @attrs.define(eq=False)
 class Graph:
-    """What `explore` found. Law rows are numbered: unknown features from 0, known laws from -1 down."""
+    """What `explore` found.
+
+    Law rows are numbered: unknown features from 0, known laws from -1 down.
+    """
 
     model: PartiallyKnownMDP
     horizon: int

@@ -25,10 +25,12 @@ class OptimisticLearner:
     `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> learner = pkd.OptimisticLearner(coin.model(), episodes=1000)
     >>> seen = [(1, 0), (2, 1), (3, 0)]
-    >>> learner.observe([pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen])
+    >>> episode = [pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen]
+    >>> learner.observe(episode)
     >>> learner.observed, sum(sum(row.values()) for row in learner.counts.values())
     (1, 3.0)
     """
@@ -65,7 +67,7 @@ class OptimisticLearner:
 
     @property
     def plan(self) -> Plan:
-        """The plan in force; it is made when it is first asked for, and later plans do not change it."""
+        """The plan in force, made when it is first asked for. Later plans do not change it."""
         if self._learning.due or self._plan is None:
             self._learning.replan()
             self._plan = self._learning.plan()
@@ -101,7 +103,8 @@ class OptimisticLearner:
                 findings.append(f"move 1 starts in {where}, which start() does not allow")
             if number > 1 and before != (move.x, move.y):
                 findings.append(
-                    f"move {number} starts in {where}, but move {number - 1} ended in {_state(*before)}"
+                    f"move {number} starts in {where}, but move {number - 1} ended in "
+                    f"{_state(*before)}"
                 )
             if fault := self._find_fault(move, taken):
                 findings.append(f"move {number}: {fault}")
@@ -140,7 +143,10 @@ class OptimisticLearner:
             return f"the episode has ended in {where}"
         expected = [None] if actions is CHANCE else list(actions)
         if move.action not in expected:
-            return f"the action {move.action!r} is not possible in {where}; expected one of {expected!r}"
+            return (
+                f"the action {move.action!r} is not possible in {where}; expected one of "
+                f"{expected!r}"
+            )
         branches = model.branches(move.x, move.y, move.action, taken + (actions is not CHANCE))
         z = next((z for _, y_next, z in branches if y_next == move.y_next), _NOTHING)
         if z is _NOTHING:
@@ -154,7 +160,10 @@ class OptimisticLearner:
             move.reward is None or not reward.low <= move.reward <= reward.high
         ):
             limits = f"[{reward.low:g}, {reward.high:g}]"
-            return f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be learned"
+            return (
+                f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be "
+                "learned"
+            )
         return None
 
     def _count_rewards(self, episode: Episode) -> bool:

@@ -1,11 +1,11 @@
-"""`Queue`: a first-in first-out part of y, by which large models are compiled without code of their own.
+"""`Queue`: a first-in first-out part of y, by which the core compiles large models.
 
 A shift register (orders on their way, commands that take effect late, actions whose result is not
-shown yet) gives y as many values as there are sequences of entries, but a move looks at few of them:
-at the oldest entry, or at none. So the explorer asks a model with *hidden* entries. Pushing,
-popping, clearing and counting need no values and stay symbolic. Whatever reads a hidden entry raises
-`Look`, and the explorer asks again, once for each value of that entry. Nothing is promised by the
-user, so nothing can be promised wrongly.
+shown yet) gives y as many values as there are sequences of entries, but a move looks at few of
+them: at the oldest entry, or at none. So the explorer asks a model with *hidden* entries. Pushing,
+popping, clearing and counting need no values and stay symbolic. Whatever reads a hidden entry
+raises `Look`, and the explorer asks again, once for each value of that entry. Nothing is promised
+by the user, so nothing can be promised wrongly.
 
 A worked example: y is `Queue((3, 1))`, and `step` returns `queue.push(a).pop()` after it has read
 `queue.oldest`. The explorer asks with two hidden entries; `oldest` raises `Look(0)`. It asks again
@@ -37,8 +37,8 @@ class Queue:
     """First in, first out, inside y: y itself, or anywhere in (named) tuples and attrs classes.
 
     None may stand for it. It is immutable, and equal, hashed, ordered and pickled like the tuple of
-    its entries. `push`, `pop`, `clear` and `len` are free. Everything else looks at entries: a large
-    model is then asked once for each value of every entry up to the one looked at. Looking at
+    its entries. `push`, `pop`, `clear` and `len` are free. Everything else looks at entries: a
+    large model is then asked once for each value of every entry up to the one looked at. Looking at
     `oldest` costs one question per value; looking at everything is the same as having no queue. It
     changes no result, only how large models are compiled.
 
@@ -132,7 +132,7 @@ def _entries(other: Any) -> Any:
 
 
 class Look(BaseException):
-    """A hidden entry was read. Not an Exception, so that a user's `except Exception` lets it pass."""
+    """A hidden entry was read. Not an Exception: a user's `except Exception` must let it pass."""
 
 
 @attrs.define
@@ -151,7 +151,10 @@ class Veil:
 
 
 class _HiddenQueue(Queue):
-    """front, then `hidden` entries without values, then back. `dropped`: hidden ones popped unread."""
+    """front, then `hidden` entries without values, then back.
+
+    dropped: hidden entries that were popped unread.
+    """
 
     __slots__ = ("back", "dropped", "front", "hidden", "veil")
 
@@ -213,7 +216,7 @@ def hide(front: tuple[Any, ...], hidden: int, veil: Veil) -> Queue:
 
 
 def parts(queue: Queue) -> tuple[tuple[Any, ...], int, tuple[Any, ...], int]:
-    """(front, hidden entries, back, hidden entries popped unread) of a queue that a model returned."""
+    """(front, hidden entries, back, hidden entries popped unread) of a queue from a model."""
     if isinstance(queue, _HiddenQueue):
         return queue.front, queue.hidden, queue.back, queue.dropped
     return queue._entries, 0, (), 0
@@ -265,6 +268,5 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not isinstance(y, tuple):
         return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
     new = replace_part(y[step], tuple(rest), value)
-    if hasattr(y, "_replace"):
-        return type(y)._make((*y[:step], new, *y[step + 1 :]))
-    return (*y[:step], new, *y[step + 1 :])
+    make = getattr(y, "_make", tuple)  # a named tuple stays one
+    return make((*y[:step], new, *y[step + 1 :]))

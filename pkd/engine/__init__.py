@@ -11,10 +11,9 @@ from pkd.model import PartiallyKnownMDP
 
 __all__ = ["Compiled", "compile"]
 
-FEW_STATES = (
-    5_000  # up to so many every state is kept apart: sweeps of small models are faster there
-)
-STATES_PER_BRANCH = 3  # states for each branch that was asked, from which stripes pay
+# Up to this many states the engine of nodes is used: its sweeps of small models are faster.
+FEW_STATES = 5_000
+STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(
@@ -26,7 +25,8 @@ def compile(
     default the core decides. A compiled model is returned as it is.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> compiled = pkd.compile(coin.model())
     >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)

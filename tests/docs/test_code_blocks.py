@@ -1,4 +1,7 @@
-"""Every Python block of the pages runs, and so does every command; cells of tutorials run when the pages are built."""
+"""Every Python block of the pages runs, and so does every command.
+
+Cells of tutorials run when the pages are built.
+"""
 
 from __future__ import annotations
 

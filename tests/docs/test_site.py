@@ -1,6 +1,9 @@
-"""The built site in a browser without a screen: pages load, formulas render, links lead somewhere, nothing outside is asked for.
+"""The built site in a headless browser.
 
-`docs/check_site.sh` builds the site and runs these. Without a built site, chromium or playwright they are skipped.
+Pages load, formulas render, links lead somewhere, and nothing outside is fetched.
+
+`docs/check_site.sh` builds the site and runs these. Without a built site, chromium or playwright
+they are skipped.
 """
 
 from __future__ import annotations

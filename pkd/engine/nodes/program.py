@@ -1,9 +1,9 @@
 """From the graph of a model to the arrays of the node engine.
 
-`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes: levels,
-cells, actions, branches, pairs and groups, in an order in which values are ready when they are read.
-CHANCE states that only pass on (one branch, a sure move into them) are inlined into their users:
-in a model of late observations they are two thirds of all states.
+`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes:
+levels, cells, actions, branches, pairs and groups, in an order in which values are ready when they
+are read. CHANCE states that only pass on (one branch, a sure move into them) are inlined into their
+users: in a model of late observations they are two thirds of all states.
 """
 
 from __future__ import annotations
@@ -280,8 +280,8 @@ def _levels(
 
 
 def _order(
-    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int, settlement: int,
-    weights: dict[tuple[int, float], int],
+    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int,
+    settlement: int, weights: dict[tuple[int, float], int],
 ) -> Program:  # fmt: skip
     horizon, n_unknown = graph.horizon, len(graph.features)
     cells = np.flatnonzero(kept)
