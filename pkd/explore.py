@@ -296,6 +296,11 @@ class _Explorer:
                 letters = self._bits(front), self._bits(back)
                 kept = len(self._blocks(cells.landing[k])) - len(front) - len(back)
                 box = (*letters[0], *(rest if kept else ()), *letters[1])
+                if self.shares and cells.row[k] >= 0:
+                    block = self.graph.landing_block[cells.landing[k]]
+                    share = -1.0 if math.isnan(cells.share[k]) else cells.share[k]
+                    key = (cells.row[k], block, share)
+                    self.graph.shared.setdefault(key, set()).add(box)
                 if box:
                     reached.setdefault(cells.landing[k], set()).add(box)
                 else:
@@ -366,6 +371,8 @@ class _Explorer:
             self._write(node, prefix, part, x, block.fill(hide(prefix, hidden, self.veil)))
         except Look:
             self.veil.looked = True
+        except QueuesMatterError:
+            raise
         except Exception:
             if not self.veil.looked:
                 raise
@@ -381,7 +388,7 @@ class _Explorer:
     def _write(self, node: int, prefix: tuple[Any, ...], part: _Part, x: Any, y: Any) -> None:
         """Writes down the moves of one cell. This is the hot loop of every explicit walk."""
         cells, origin, _, _, step = part
-        strict, reward_of = self.strict, self.model.reward
+        strict, hidden, reward_of = self.strict, self.hidden, self.model.reward
         if origin.kind[node] == STOP:
             final = self.model.final(x, y)
             self._write_action(cells, final)
@@ -390,20 +397,34 @@ class _Explorer:
         else:
             choices = origin.choices[node]
             for action in (None,) if choices is None else choices:
-                total = self._write_branches(part, step(x, y, action), prefix)
+                answer = step(x, y, action)
+                total = self._write_branches(part, self._list(answer) if hidden else answer)
                 if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
                     raise ModelError(
                         f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1"
                     )
                 reward = reward_of(x, y, action)
+                if hidden:
+                    self._stop_at_look()
                 if type(reward) is not float or reward - reward != 0.0 or self.notes:
                     reward = self._read_reward(cells, reward, x, y, action)
                 cells.reward.append(reward)
                 cells.branch_ptr.append(len(cells.p))
         cells.action_ptr.append(len(cells.reward))
         cells.node.append(node)
-        if self.hidden:
+        if hidden:
             cells.prefix.append(prefix)
+
+    def _list(self, answer: Iterable[Any]) -> Iterable[Any]:
+        """The branches of a step that was asked with hidden entries, if it has read none of them."""
+        branches = answer if isinstance(answer, Mapping) else list(answer)
+        self._stop_at_look()
+        return branches
+
+    def _stop_at_look(self) -> None:
+        """Nothing may be kept of an answer in which a bare `except` has swallowed a `Look`."""
+        if self.veil.looked:
+            raise Look
 
     def _read_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> float:
         """The known part of a reward; an unknown part and a note are written down."""
@@ -427,6 +448,7 @@ class _Explorer:
             )
         if self.notes:
             said = self.model.note(x, y, action)
+            self._stop_at_look()
             note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
         if mean >= 0 or note >= 0:
             cells.said[len(cells.reward)] = (mean, note)
@@ -437,9 +459,7 @@ class _Explorer:
         cells.reward.append(reward)
         cells.branch_ptr.append(len(cells.p))
 
-    def _write_branches(
-        self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]
-    ) -> float:
+    def _write_branches(self, part: _Part, branches: Iterable[Any]) -> float:
         """Writes the branches of one action; returns their probability."""
         cells, graph, block_index, settles = part.cells, self.graph, self.block_index, part.settles
         total, first = 0.0, len(cells.p)
@@ -504,6 +524,7 @@ class _Explorer:
         key = (row, block, cells.ends[-1]) if self.hidden else (row, block)
         if key not in self.share_index:
             share = self.model.share(z, y)
+            self._stop_at_look()
             if self.strict and share is not None and not (_is_number(share) and 0 < share <= 1):
                 raise ModelError(
                     f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]"
