@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,30 @@ SLACK = 1e-10
 STANDARD_ERRORS = 5
 
 
+@lru_cache(maxsize=4)
+def decisions(case: Any) -> list[tuple[int, Any, Any]]:
+    """The reachable decision states (h, x, y)."""
+    found = [
+        place
+        for place in case.met.states
+        if not reference.is_over(case.model, *place)
+        and case.model.actions(*place[1:]) is not pkd.CHANCE
+    ]
+    return sorted(found, key=repr)
+
+
+@lru_cache(maxsize=4)
+def optimal(case: Any) -> reference.Values:
+    """The plan under the law, by the reference; kept for the next engine."""
+    return reference.optimal(case.model, case.law)
+
+
+@lru_cache(maxsize=30)
+def optimistic(case: Any, name: str, episodes: int) -> reference.Values:
+    """The plan from counts, by the reference; kept for the next engine."""
+    return reference.optimistic(case.model, case.counts, RULES[name][0], episodes, 0.05)
+
+
 class Worst:
     """The largest error so far, in units of the scale of returns."""
 
@@ -42,7 +67,7 @@ def assert_structure(case: Any, compiled: Compiled) -> None:
     """Decision states of each step, features, outcomes, unknown rewards and |Y|."""
     model, met = case.model, case.met
     expected: dict[int, set[Any]] = {h: set() for h in range(1, model.horizon + 1)}
-    for h, x, y in reference.decisions(model):
+    for h, x, y in decisions(case):
         expected[h].add((x, y))
     for h, states in expected.items():
         found = list(compiled.decision_states(h))
@@ -60,10 +85,9 @@ def assert_plan(
     case: Any, plan: pkd.Plan, expected: reference.Values, worst: Worst, name: str
 ) -> None:
     """The value, Q of every action in every decision state, and actions that attain the maximum."""
-    model = case.model
     worst.hold(plan.value, expected.value, case.scale, (name, "value"))
-    for h, x, y in reference.decisions(model):
-        q = {a: expected.action(h, x, y, a) for a in model.actions(x, y)}
+    for h, x, y in decisions(case):
+        q = {a: expected.action(h, x, y, a) for a in case.model.actions(x, y)}
         found = plan.values(h, x, y)
         assert list(found) == list(q)
         for a in q:
@@ -75,14 +99,11 @@ def assert_plans(
     case: Any, compiled: Compiled, worst: Worst, rules: Any = tuple(RULES), episodes: int = 1000
 ) -> None:
     """The plan under the law, and optimistic ones from counts."""
-    assert_plan(
-        case, pkd.plan(compiled, case.law), reference.optimal(case.model, case.law), worst, "plan"
-    )
+    assert_plan(case, pkd.plan(compiled, case.law), optimal(case), worst, "plan")
     for name in rules:
-        rule, optimism = RULES[name]
-        expected = reference.optimistic(case.model, case.counts, rule, episodes, 0.05)
+        optimism = RULES[name][1]
         found = pkd.optimistic_plan(compiled, case.counts, episodes=episodes, optimism=optimism)
-        assert_plan(case, found, expected, worst, name)
+        assert_plan(case, found, optimistic(case, name, episodes), worst, name)
 
 
 def assert_evaluations(case: Any, compiled: Compiled, worst: Worst) -> None:

@@ -85,6 +85,23 @@ class StripeEngine(Compiled):
         plain._lay(keep(self.table))
         return plain
 
+    def _identify_layout(self) -> bytes:
+        """Where blocks and entries stand, and what moves do with a queue: no name of them is kept."""
+        graph, letters = self.graph, self.graph.letters
+
+        def encode(entries: Iterable[Any]) -> list[int]:
+            return [letters[entry] for entry in entries]
+
+        cells = [
+            ([encode(prefix) for prefix in part.prefix],
+             [(encode(front), encode(back)) for front, back in part.ends])
+            for part in graph.cells
+        ]  # fmt: skip
+        lengths = [block.length for block in graph.blocks]
+        places = [list(offsets.items()) for offsets in self.table.offsets]
+        order = encode(self.table.alphabet)
+        return repr((cells, lengths, places, order, graph.landing_block)).encode()
+
     # -- policies ------------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
