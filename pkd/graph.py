@@ -163,6 +163,9 @@ class Graph:
     ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
     letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
     block_index: dict[Any, int] = attrs.Factory(dict)  # y, or (y with a hole, length) -> block
+    shared: dict[tuple[int, int, float], set[Mask]] = attrs.Factory(
+        dict
+    )  # (feature, block, share or -1: uniform) -> queues of the y' that come with it, where queues are hidden
     exact: bool = True  # whether every combination of letters that the masks allow can occur
 
     @property
@@ -218,10 +221,11 @@ class Graph:
         if not self.hidden:
             return len(self.blocks)
         masks: dict[int, set[Mask]] = {}
-        for side, nodes in ((self.layers, self.union()), (self.settled, self.ends)):
+        layers = [(self.layers, layer) for layer in self.members.distinct]
+        for side, nodes in (*layers, (self.settled, self.ends)):
             for node, mask in nodes.items():
                 masks.setdefault(side.block[node], set()).add(mask)
-        return sum(count_queues(join_boxes(boxes)[0]) for boxes in masks.values())
+        return sum(map(count_union, masks.values()))
 
 
 def join_boxes(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
@@ -240,6 +244,29 @@ def join_boxes(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
         return left.pop(), True
     union = tuple(functools.reduce(operator.or_, bits) for bits in zip(*left, strict=True))
     return union, union in left
+
+
+def count_union(boxes: Iterable[Mask]) -> int:
+    """How many queues are in at least one of some boxes.
+
+    >>> count_union([(0b11, 0b01), (0b10, 0b11)])  # (0, 0), (1, 0) and (1, 0), (1, 1)
+    3
+    """
+    box, exact = join_boxes(boxes := frozenset(boxes))
+    return count_queues(box) if exact else _count_apart(boxes, {})
+
+
+def _count_apart(boxes: frozenset[Mask], counted: dict[frozenset[Mask], int]) -> int:
+    """The same, letter by letter: letters that are in the same boxes go on alike."""
+    if () in boxes:
+        return 1
+    if boxes not in counted:
+        alike: dict[frozenset[Mask], int] = {}
+        for letter in list_letters(functools.reduce(operator.or_, (box[0] for box in boxes))):
+            rest = frozenset(box[1:] for box in boxes if box[0] >> letter & 1)
+            alike[rest] = alike.get(rest, 0) + 1
+        counted[boxes] = sum(n * _count_apart(rest, counted) for rest, n in alike.items())
+    return counted[boxes]
 
 
 def _is_inside(one: Mask, other: Mask) -> bool:

@@ -15,6 +15,7 @@ hidden entry followed by a: all queues that start with v move alike, and one ans
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -227,6 +228,7 @@ class _Hole:
         return "queue"
 
 
+CACHED_HASH = "_attrs_cached_hash"  # where attrs keeps the hash of a class with cache_hash=True
 HOLE = _Hole()  # what a block has in place of its queue
 
 
@@ -238,7 +240,7 @@ def find_queue(y: Any) -> tuple[Any, ...] | None:
     while level:
         deeper = []
         for path, value in level:
-            if isinstance(value, tuple):
+            if _is_plain_tuple(value):
                 children: Iterable[tuple[Any, Any]] = enumerate(value)
             elif attrs.has(type(value)):
                 children = [(a.name, getattr(value, a.name)) for a in attrs.fields(type(value))]
@@ -251,6 +253,11 @@ def find_queue(y: Any) -> tuple[Any, ...] | None:
                     deeper.append(((*path, step), child))
         level = deeper
     return None
+
+
+def _is_plain_tuple(value: Any) -> bool:
+    """A tuple or a named tuple: other subclasses may hold more than their entries."""
+    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
 def get_part(y: Any, path: tuple[Any, ...]) -> Any:
@@ -266,7 +273,12 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
         return value
     step, *rest = path
     if not isinstance(y, tuple):
-        return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
+        # Not attrs.evolve: validators and converters of the class must not see a hole.
+        other = copy.copy(y)
+        object.__setattr__(other, step, replace_part(getattr(y, step), tuple(rest), value))
+        if hasattr(other, CACHED_HASH):
+            object.__setattr__(other, CACHED_HASH, None)
+        return other
     new = replace_part(y[step], tuple(rest), value)
     make = getattr(y, "_make", tuple)  # a named tuple stays one
     return make((*y[:step], new, *y[step + 1 :]))

@@ -163,6 +163,8 @@ class Reader:
             self._write(node, prefix, part, x, block.fill(hide(prefix, hidden, self.veil)))
         except Look:
             self.veil.looked = True
+        except QueuesMatterError:
+            raise
         except Exception:
             if not self.veil.looked:
                 raise
@@ -178,7 +180,7 @@ class Reader:
     def _write(self, node: int, prefix: tuple[Any, ...], part: _Part, x: Any, y: Any) -> None:
         """Writes down the moves of one cell. This is the hot loop of every explicit walk."""
         cells, origin, _, _, step = part
-        strict, reward_of = self.strict, self.model.reward
+        strict, hidden, reward_of = self.strict, self.hidden, self.model.reward
         if origin.kind[node] == STOP:
             final = self.model.final(x, y)
             self._write_action(cells, final)
@@ -187,20 +189,34 @@ class Reader:
         else:
             choices = origin.choices[node]
             for action in (None,) if choices is None else choices:
-                total = self._write_branches(part, step(x, y, action), prefix)
+                answer = step(x, y, action)
+                total = self._write_branches(part, self._list(answer) if hidden else answer)
                 if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
                     raise ModelError(
                         f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1"
                     )
                 reward = reward_of(x, y, action)
+                if hidden:
+                    self._stop_at_look()
                 if type(reward) is not float or reward - reward != 0.0 or self.notes:
                     reward = self._read_reward(cells, reward, x, y, action)
                 cells.reward.append(reward)
                 cells.branch_ptr.append(len(cells.p))
         cells.action_ptr.append(len(cells.reward))
         cells.node.append(node)
-        if self.hidden:
+        if hidden:
             cells.prefix.append(prefix)
+
+    def _list(self, answer: Iterable[Any]) -> Iterable[Any]:
+        """The branches of a step that was asked with hidden entries, if it has read none of them."""
+        branches = answer if isinstance(answer, Mapping) else list(answer)
+        self._stop_at_look()
+        return branches
+
+    def _stop_at_look(self) -> None:
+        """Nothing may be kept of an answer in which a bare `except` has swallowed a `Look`."""
+        if self.veil.looked:
+            raise Look
 
     def _read_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> float:
         """The known part of a reward; an unknown part and a note are written down."""
@@ -224,6 +240,7 @@ class Reader:
             )
         if self.notes:
             said = self.model.note(x, y, action)
+            self._stop_at_look()
             note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
         if mean >= 0 or note >= 0:
             cells.said[len(cells.reward)] = (mean, note)
@@ -234,9 +251,7 @@ class Reader:
         cells.reward.append(reward)
         cells.branch_ptr.append(len(cells.p))
 
-    def _write_branches(
-        self, part: _Part, branches: Iterable[Any], prefix: tuple[Any, ...]
-    ) -> float:
+    def _write_branches(self, part: _Part, branches: Iterable[Any]) -> float:
         """Writes the branches of one action; returns their probability."""
         cells, graph, block_index, settles = part.cells, self.graph, self.block_index, part.settles
         total, first = 0.0, len(cells.p)
@@ -305,6 +320,7 @@ class Reader:
         key = (row, block, cells.ends[-1]) if self.hidden else (row, block)
         if key not in self.share_index:
             share = self.model.share(z, y)
+            self._stop_at_look()
             if self.strict and share is not None and not (_is_number(share) and 0 < share <= 1):
                 raise ModelError(
                     f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]"

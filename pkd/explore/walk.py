@@ -156,6 +156,10 @@ class Walker(Reader):
                 letters = self._to_bits(front), self._to_bits(back)
                 kept = self._queue_length(cells.landing[k]) - len(front) - len(back)
                 box = (*letters[0], *(rest if kept else ()), *letters[1])
+                if self.shares and cells.row[k] >= 0:
+                    block = self.graph.landing_block[cells.landing[k]]
+                    share = -1.0 if math.isnan(cells.share[k]) else cells.share[k]
+                    self.graph.shared.setdefault((cells.row[k], block, share), set()).add(box)
                 if box:
                     reached.setdefault(cells.landing[k], set()).add(box)
                 else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from pkd.engine.stripes.passes import Layout, keep, reduce
 from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
-from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
 
@@ -87,7 +87,24 @@ class StripeEngine(Compiled):
         plain._lay(keep(self.table))
         return plain
 
-    # -- policies ----------------------------------------------------------------------------------
+    def _identify_layout(self) -> bytes:
+        """Where blocks and entries stand, and what moves do with a queue: no name of them is kept."""
+        graph, letters = self.graph, self.graph.letters
+
+        def encode(entries: Iterable[Any]) -> list[int]:
+            return [letters[entry] for entry in entries]
+
+        cells = [
+            ([encode(prefix) for prefix in part.prefix],
+             [(encode(front), encode(back)) for front, back in part.ends])
+            for part in graph.cells
+        ]  # fmt: skip
+        lengths = [block.length for block in graph.blocks]
+        places = [list(offsets.items()) for offsets in self.table.offsets]
+        order = encode(self.table.alphabet)
+        return repr((cells, lengths, places, order, graph.landing_block)).encode()
+
+    # -- policies ------------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
         """The action of each state in each layer; `StripeArrays.choice_at` says where."""
@@ -429,18 +446,29 @@ class StripeEngine(Compiled):
     # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
-        """An upper bound: a share counts for every queue of its block that is not looked at."""
-        graph, totals = self.graph, dict[int, dict[Any, float]]()
-        size = max(len(self.table.alphabet), 1)
-        for cells in graph.cells:
-            for k, row in enumerate(cells.row):
-                if row >= 0:
-                    front, back = cells.ends[k] if graph.hidden else ((), ())
-                    block = graph.landing_block[cells.landing[k]]
-                    free = graph.blocks[block].length - len(front) - len(back)
-                    share = 1 / self.n_y if math.isnan(cells.share[k]) else cells.share[k]
-                    totals.setdefault(row, {})[block, front, back] = share * size**free
-        return {self.features[row]: math.fsum(shares.values()) for row, shares in totals.items()}
+        graph, shares = self.graph, dict[int, list[float]]()
+        for (row, _, share), queues in self._shared().items():
+            share = 1 / self.n_y if share < 0 else share
+            shares.setdefault(row, []).append(share * count_union(queues))
+        return {graph.features[row]: math.fsum(found) for row, found in shares.items()}
+
+    def _shared(self) -> Mapping[tuple[int, int, float], Iterable[Mask]]:
+        """The queues of the y' that come with each (feature, block, share)."""
+        if self.graph.hidden:
+            return self.graph.shared
+        landing_block = self.graph.landing_block
+        keys = (
+            (row, landing_block[cells.landing[k]], _known_share(cells.share[k]))
+            for cells in self.graph.cells
+            for k, row in enumerate(cells.row)
+            if row >= 0
+        )
+        return {key: [()] for key in keys}
+
+
+def _known_share(share: float) -> float:
+    """A share, or -1 for the uniform one."""
+    return -1.0 if math.isnan(share) else share
 
 
 OWN = (
