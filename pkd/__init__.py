@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
     from pkd.problem import Problem as Problem
+    from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
@@ -63,7 +64,7 @@ _HOMES = {
         "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP", "Transition",
         "UnknownReward", "sure",
     ],
-    "problem": ["Problem", "as_problem"],
+    "problem": ["Problem", "as_model", "as_problem"],
     "noise": ["Landing", "NoiseMDP"],
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],

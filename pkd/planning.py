@@ -14,7 +14,7 @@ from pkd.engine.belief import Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
-from pkd.problem import Problem, as_problem
+from pkd.problem import Problem, unpack
 from pkd.results.files import read_npz, write_csv, write_npz
 
 if TYPE_CHECKING:
@@ -166,25 +166,17 @@ class Plan:
 
 
 Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
-Model = PartiallyKnownMDP | Compiled
+# What every function accepts for a model: a model, or a problem as an object, a pair or a name.
+Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP | Compiled, Law]
 
 
-def resolve(
-    given: Model | Problem | str | tuple[Any, Any], law: Law | None
-) -> tuple[Compiled, Law]:
+def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
     """The compiled model and the law behind what a user gave: a model and a law, or a problem."""
-    if isinstance(given, PartiallyKnownMDP | Compiled):
-        if law is None:
-            name = type(given.model if isinstance(given, Compiled) else given).__name__
-            raise ModelError(
-                f"{name} is a model without a law; give the law, or a problem with .model() and .law()"
-            )
-        return compile(given), law
-    problem = as_problem(given)
-    return compile(problem.model()), problem.law() if law is None else law
+    model, law = unpack(given, law)
+    return compile(model), law
 
 
-def plan(model: Model | Problem | str, law: Law | None = None) -> Plan:
+def plan(model: Model, law: Law | None = None) -> Plan:
     """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
@@ -230,7 +222,7 @@ def optimistic_plan(
 
 
 def evaluate(
-    model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None
+    model: Model, law: Law | Policy | None = None, policy: Policy | None = None
 ) -> float:
     """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
 
