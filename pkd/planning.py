@@ -1,4 +1,4 @@
-"""Exact planning, exact evaluation, and the optimistic plan from given counts: one sweep each."""
+"""Exact planning, and the optimistic plan from given counts: one sweep each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pkd.results.files import read_npz, write_csv, write_npz
 if TYPE_CHECKING:
     from pkd.model import Episode
 
-__all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan", "resolve"]
+__all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
 
 HEADER = ("step", "x", "y", "action", "value")
 SHOWN_RULES = 30  # lines of a printed table
@@ -165,7 +165,8 @@ class Plan:
             raise ModelError(f"{path} is not a plan that pkd saved: {problem!r}") from None
 
 
-Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
+# A function takes (h, x, y) and gives an action, or {action: probability}.
+Policy = Plan | Callable[[int, Any, Any], Any]
 # What every function accepts for a model: a model, or a problem as an object, a pair or a name.
 Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP | Compiled, Law]
 
@@ -219,33 +220,6 @@ def optimistic_plan(
     limits = compiled.reward_bonus(bonus, episodes, delta)
     compiled.estimate(belief, compiled.tally(counts), bonus, limits, seed_words(seed))
     return make_plan(compiled, belief)
-
-
-def evaluate(
-    model: Model, law: Law | Policy | None = None, policy: Policy | None = None
-) -> float:
-    """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
-
-    >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.evaluate(coin, lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
-    1.0
-    """
-    if policy is None:
-        law, policy = None, law  # type: ignore[assignment]
-    if not isinstance(policy, Plan) and not callable(policy):
-        raise ModelError(
-            f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"
-        )
-    compiled, law = resolve(model, law)  # type: ignore[arg-type]
-    if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(law).belief, policy.choices, follow=True)
-    else:
-        plain = compiled.plain
-        value, _ = plain.sweep(
-            plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True
-        )
-    return value
 
 
 def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) -> Plan:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import NO_BONUS, Bonus
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, may_overflow, returns_within
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
@@ -147,6 +150,11 @@ class Compiled(ABC):
     @abstractmethod
     def plain(self) -> Compiled:
         """The engine with every state apart, for policies that tell merged states from each other."""
+
+    @property
+    @abstractmethod
+    def explicit(self) -> NodeEngine:
+        """The model with every state apart, for what only the node engine can do."""
 
     @abstractmethod
     def episodes(

@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -25,6 +25,9 @@ from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["StripeEngine"]
 
@@ -84,6 +87,14 @@ class StripeEngine(Compiled):
         plain._kept, plain._free, plain._reach, plain._lock = None, [], {}, threading.RLock()
         plain._lay(keep(self.table))
         return plain
+
+    @cached_property
+    def explicit(self) -> NodeEngine:
+        """Explores the model once more, without hiding queues."""
+        from pkd.engine.nodes.engine import NodeEngine
+        from pkd.explore import explore
+
+        return NodeEngine(explore(self.model))
 
     # -- policies ------------------------------------------------------------------------------------
 
