@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pkd.check.samples import check_samples as check_samples
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
+    from pkd.evaluation import Evaluation as Evaluation
+    from pkd.evaluation import evaluate as evaluate
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
     from pkd.planning import Plan as Plan
-    from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
     from pkd.problem import Problem as Problem
+    from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
@@ -64,7 +66,7 @@ _HOMES = {
         "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP",
         "Transition", "UnknownReward", "sure",
     ],
-    "problem": ["Problem", "as_problem"],
+    "problem": ["Problem", "as_model", "as_problem"],
     "noise": ["Landing", "NoiseMDP"],
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
@@ -73,7 +75,8 @@ _HOMES = {
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
     "graph": ["Graph"],
-    "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
+    "planning": ["Plan", "optimistic_plan", "plan"],
+    "evaluation": ["Evaluation", "evaluate"],
     "optimism": ["MVP", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],

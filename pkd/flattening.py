@@ -12,13 +12,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.engine import Compiled
 from pkd.engine.nodes.engine import NodeEngine
 from pkd.explore import explore
 from pkd.graph import DECIDE, LAST, STEP
 from pkd.model import Law, ModelError
 from pkd.planning import Model
-from pkd.problem import Problem, as_problem
+from pkd.problem import as_model, unpack
 from pkd.tabular import TabularMDP
 
 __all__ = ["flatten"]
@@ -34,7 +33,7 @@ class Effect:
     targets: dict[int, float]  # decision node -> probability; the rest of the mass has ended
 
 
-def flatten(model: Model | Problem | str, law: Law | None = None) -> TabularMDP:
+def flatten(model: Model, law: Law | None = None) -> TabularMDP:
     """The table of a model under a law; a state with fewer actions than another repeats its own.
 
     >>> import pkd
@@ -44,12 +43,8 @@ def flatten(model: Model | Problem | str, law: Law | None = None) -> TabularMDP:
     >>> table.n_states, table.n_actions, pkd.plan(table).value  # both states and the end
     (3, 2, 1.25)
     """
-    if law is None:
-        problem = as_problem(model)
-        model, law = problem.model(), problem.law()
-    if isinstance(model, Compiled):
-        model = model.model
-    return _Flattener(NodeEngine(explore(model)), law).table()  # type: ignore[arg-type]
+    found, law = unpack(model, law)
+    return _Flattener(NodeEngine(explore(as_model(found))), law).table()
 
 
 class _Flattener:

@@ -12,7 +12,6 @@ from pkd.learning import Learning, Replan
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, check_schedule
-from pkd.problem import Problem, as_problem
 
 __all__ = ["OptimisticLearner"]
 
@@ -37,7 +36,7 @@ class OptimisticLearner:
 
     def __init__(
         self,
-        model: Model | Problem | str,
+        model: Model,
         episodes: int,
         *,
         optimism: Optimism = MVP(),
@@ -47,12 +46,7 @@ class OptimisticLearner:
         counts: Counts | None = None,
     ) -> None:
         check_schedule(episodes, delta, replan)
-        known = (
-            not isinstance(model, str)
-            and not isinstance(model, Problem)
-            and not isinstance(model, tuple)
-        )
-        self.compiled = compile(model if known else as_problem(model).model())  # type: ignore[arg-type]
+        self.compiled = compile(model)
         self.optimism = optimism
         self.schedule = replan
         self.observed = 0  # episodes so far

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,6 @@ from pkd.explore import overrides
 from pkd.model import Law, ModelError
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, check_schedule, make_plan, resolve, seed_words
-from pkd.problem import Problem
 from pkd.results.files import read_npz, write_npz
 from pkd.results.run import Run
 from pkd.results.values import refuse_unwritable
@@ -41,7 +40,7 @@ Replan = Literal["doubling", "every"]
 
 
 def learn(
-    model: Model | Problem | str,
+    model: Model,
     law: Law | int | None = None,
     episodes: int | None = None,
     *,
@@ -69,8 +68,8 @@ def learn(
     >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])
     (1.25, 2.0, 1.25)
     """
-    if episodes is None:
-        law, episodes = None, law
+    if episodes is None and not isinstance(law, Mapping) and not callable(law):
+        law, episodes = None, law  # learn(problem, episodes)
     check_schedule(episodes, delta, replan)
     count = int(episodes)  # type: ignore[arg-type]
     compiled, found = resolve(model, law)  # type: ignore[arg-type]

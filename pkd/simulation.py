@@ -14,13 +14,12 @@ from pkd.engine.compiled import Act, Truth
 from pkd.engine.random import draw, uniform
 from pkd.model import CHANCE, END, Episode, Known, Law, ModelError, Transition, UnknownReward
 from pkd.planning import Model, Plan, Policy, resolve, seed_words
-from pkd.problem import Problem
 
 __all__ = ["Simulator", "simulate"]
 
 
 def simulate(
-    model: Model | Problem | str, law: Law | None, policy: Policy, episodes: int, seed: int = 0
+    model: Model, law: Law | None, policy: Policy, episodes: int, seed: int = 0
 ) -> list[Episode]:
     """So many episodes under a policy. A law with `reveal(episode, rng)` fills `Episode.revealed`.
 
@@ -46,7 +45,7 @@ class Simulator:
     """
 
     def __init__(
-        self, model: Model | Problem | str, law: Law | Truth | None = None, *, seed: int = 0
+        self, model: Model, law: Law | Truth | None = None, *, seed: int = 0
     ) -> None:
         if isinstance(law, Truth) and isinstance(model, Compiled):
             self.compiled, self.truth, self._reveal = model, law, None

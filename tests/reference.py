@@ -243,23 +243,47 @@ def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
 
 def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
     """sum over trajectories of probability * return: no value function is involved."""
+    return math.fsum(p * total for p, total in trajectories(model, law, policy))
+
+
+def variance_of_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
+    """sum over trajectories of probability * (return - mean)^2."""
+    mean = expected_return(model, law, policy)
+    return math.fsum(p * (total - mean) ** 2 for p, total in trajectories(model, law, policy))
+
+
+def law_of_return(
+    model: PartiallyKnownMDP, law: Counts, policy: Policy, digits: int
+) -> dict[float, float]:
+    """{return: probability}; returns that agree to so many digits are one."""
+    found: dict[float, list[float]] = {}
+    for p, total in trajectories(model, law, policy):
+        found.setdefault(round(total, digits) + 0.0, []).append(p)
+    return {total: math.fsum(masses) for total, masses in sorted(found.items())}
+
+
+def trajectories(
+    model: PartiallyKnownMDP, law: Counts, policy: Policy
+) -> Iterator[tuple[float, float]]:
+    """(probability, return) of every trajectory; a policy may give {action: probability}."""
 
     def paths(h: int, x: Any, y: Any) -> Iterator[tuple[float, float]]:
         if is_over(model, h, x, y):
             yield 1.0, model.final(x, y)
             return
-        a = None if model.actions(x, y) is CHANCE else policy(h, x, y)
-        r = model.reward(x, y, a)
-        paid = law[r.feature].items() if isinstance(r, UnknownReward) else [(r, 1.0)]
-        for p, h_next, y_next, z in branches(model, h, x, y, a):
-            for x_next, q in z.law if isinstance(z, Known) else law[z].items():
-                if q > 0:
-                    for p_rest, rest in paths(h_next, x_next, y_next):
-                        yield from ((p * q * u * p_rest, value + rest) for value, u in paid)
+        chosen = None if model.actions(x, y) is CHANCE else policy(h, x, y)
+        for a, w in chosen.items() if isinstance(chosen, Mapping) else [(chosen, 1.0)]:
+            r = model.reward(x, y, a)
+            paid = law[r.feature].items() if isinstance(r, UnknownReward) else [(r, 1.0)]
+            for p, h_next, y_next, z in branches(model, h, x, y, a):
+                for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                    if w > 0 and q > 0:
+                        for p_rest, rest in paths(h_next, x_next, y_next):
+                            yield from ((w * p * q * u * p_rest, v + rest) for v, u in paid)
 
-    return math.fsum(
-        p0 * p * total for p0, x, y in starts(model) if p0 > 0 for p, total in paths(1, x, y)
-    )
+    for p0, x, y in starts(model):
+        if p0 > 0:
+            yield from ((p0 * p, total) for p, total in paths(1, x, y))
 
 
 def replans(

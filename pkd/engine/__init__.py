@@ -7,7 +7,8 @@ from typing import Any
 from pkd.engine.compiled import Compiled
 from pkd.explore import QueuesMatterError, TooManyStatesError, explore, has_queue
 from pkd.graph import Graph
-from pkd.model import PartiallyKnownMDP
+from pkd.model import Law, PartiallyKnownMDP
+from pkd.problem import Problem, read
 
 __all__ = ["Compiled", "compile"]
 
@@ -17,12 +18,14 @@ STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(
-    model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None
+    model: PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law],
+    large: bool | None = None,
+    progress: Any = None,
 ) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
     large: True for the engine of large models (stripes), False for that of small ones (nodes); by
-    default the core decides. A compiled model is returned as it is.
+    default the core decides. A compiled model is returned as it is; of a problem the model is taken.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -31,16 +34,17 @@ def compile(
     >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)
     """
-    if isinstance(model, Compiled):
-        return model
+    found, _ = read(model)
+    if isinstance(found, Compiled):
+        return found
     try:
-        return _choose(model, large, progress)
+        return _choose(found, large, progress)
     except (TooManyStatesError, MemoryError):
         raise
     except Exception:
         from pkd.check import explain
 
-        explain(model)  # the same finding in the words of the check
+        explain(found)  # the same finding in the words of the check
         raise
 
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import NO_BONUS, Bonus
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, may_overflow, returns_within
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
@@ -152,6 +155,11 @@ class Compiled(ABC):
     @abstractmethod
     def plain(self) -> Compiled:
         """The engine with every state apart, for policies that treat merged states differently."""
+
+    @property
+    @abstractmethod
+    def explicit(self) -> NodeEngine:
+        """The model with every state apart, for what only the node engine can do."""
 
     @abstractmethod
     def episodes(

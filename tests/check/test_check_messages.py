@@ -486,27 +486,14 @@ def test_more_states_than_allowed_is_told_with_the_next_one() -> None:
     )
 
 
+WANTED = "expected an object with .model() and .law(), a pair (model, law) or a registered name"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (
-            3,
-            (
-                "check_model expected a pkd.PartiallyKnownMDP, got a int; pass an instance of a "
-                "subclass"
-            ),
-        ),
-        (
-            TabularMDP([[[1.0]]], [[0.0]], horizon=1),
-            "check_model expected a pkd.PartiallyKnownMDP, got a TabularMDP; pass its model()",
-        ),
-        (
-            Kiosk,
-            (
-                "check_model expected a pkd.PartiallyKnownMDP, got the class Kiosk; pass an "
-                "instance of a subclass"
-            ),
-        ),
+        (3, f"the problem: {WANTED}, found int"),
+        (Kiosk, f"the problem is the class Kiosk; {WANTED}: call it first, Kiosk(...)"),
     ],
 )
 def test_what_is_no_model_is_told(given: Any, told: str) -> None:

@@ -45,6 +45,10 @@ class NodeEngine(Compiled):
     def plain(self) -> NodeEngine:
         return self
 
+    @property
+    def explicit(self) -> NodeEngine:
+        return self
+
     @cached_property
     def full(self) -> kernels.Program:
         """The program of a sweep over every state, also those that are inlined elsewhere."""
@@ -53,7 +57,7 @@ class NodeEngine(Compiled):
     # -- policies ----------------------------------------------------------------------------------
 
     @cached_property
-    def _n_actions(self) -> np.ndarray:
+    def n_actions(self) -> np.ndarray:
         """How many actions each decision has, in the order of a policy."""
         counts = np.ones(int((self.flat.choice >= 0).sum()), np.int64)
         decisions = np.arange(self.walk.decisions)
@@ -62,8 +66,8 @@ class NodeEngine(Compiled):
 
     def policy(self) -> Policy:
         """The action of each decision node in each layer, (H, decisions)."""
-        most = int(self._n_actions.max(initial=1))
-        return np.zeros((self.horizon, len(self._n_actions)), np.uint8 if most <= 256 else np.int64)
+        most = int(self.n_actions.max(initial=1))
+        return np.zeros((self.horizon, len(self.n_actions)), np.uint8 if most <= 256 else np.int64)
 
     def check_policy(self, policy: np.ndarray) -> None:
         expected = self.policy()
@@ -72,7 +76,7 @@ class NodeEngine(Compiled):
                 f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
                 f"needs {expected.shape} of {expected.dtype}"
             )
-        if (policy < 0).any() or (policy >= self._n_actions).any():
+        if (policy < 0).any() or (policy >= self.n_actions).any():
             raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:

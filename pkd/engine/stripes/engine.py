@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -26,6 +26,9 @@ from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["StripeEngine"]
 
@@ -103,6 +106,14 @@ class StripeEngine(Compiled):
         places = [list(offsets.items()) for offsets in self.table.offsets]
         order = encode(self.table.alphabet)
         return repr((cells, lengths, places, order, graph.landing_block)).encode()
+
+    @cached_property
+    def explicit(self) -> NodeEngine:
+        """Explores the model once more, without hiding queues."""
+        from pkd.engine.nodes.engine import NodeEngine
+        from pkd.explore import explore
+
+        return NodeEngine(explore(self.model))
 
     # -- policies ------------------------------------------------------------------------------------
 
