@@ -1,6 +1,7 @@
 """Prints the optimal value of the kiln for lags 0, 1, 2, ..."""
 
 from kiln import kiln
+
 from pkd import cli, plan
 
 HELP = "the price of a late burner"

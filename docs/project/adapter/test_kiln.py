@@ -1,8 +1,9 @@
 """The kiln keeps the contract and has the values that are known without this software."""
 
-import pkd
 import pytest
 from kiln import kiln
+
+import pkd
 
 
 @pytest.mark.parametrize("lag", [0, 1, 3])
