@@ -98,7 +98,7 @@ def optimistic(
             top, width = r + most, most - least
         else:
             top, width = model.return_range[1], model.return_range[1] - model.return_range[0]
-        if n <= (0 if rule.kind == "hoeffding" else 1):
+        if n <= free(rule):
             return top
         mean = sum(seen.get(x, 0) * value(x) for x in outcomes) / n
         variance = sum(seen.get(x, 0) * (value(x) - mean) ** 2 for x in outcomes) / n
@@ -130,6 +130,11 @@ def bonus(rule: Rule, variance: float, width: float, n: float, ell: float) -> fl
     return max(terms) if rule.kind == "mvp-max" else sum(terms)
 
 
+def free(rule: Rule) -> int:
+    """Up to so many samples the value is the cap."""
+    return 0 if rule.kind == "hoeffding" else 1
+
+
 def optimistic_mean(
     model: PartiallyKnownMDP,
     r: UnknownReward,
@@ -145,7 +150,7 @@ def optimistic_mean(
     n = sum(seen.values())
     if rule.kind == "greedy":
         return sum(value * k for value, k in seen.items()) / n if n else (r.low + r.high) / 2
-    if n <= (0 if rule.kind == "hoeffding" else 1):
+    if n <= free(rule):
         return r.high
     mean: float = sum(value * k for value, k in seen.items()) / n
     variance: float = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n

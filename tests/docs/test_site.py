@@ -1,6 +1,4 @@
-"""The built site in a headless browser.
-
-Pages load, formulas render, links lead somewhere, and nothing outside is fetched.
+"""The built site in a browser without a screen: pages load, formulas render, links work.
 
 `docs/check_site.sh` builds the site and runs these. Without a built site, chromium or playwright
 they are skipped.
