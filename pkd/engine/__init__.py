@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pkd.engine.compiled import Compiled
-from pkd.explore import QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.explore import Progress, QueuesMatterError, TooManyStatesError, explore, has_queue
 from pkd.graph import Graph
 from pkd.model import PartiallyKnownMDP
 
@@ -17,7 +15,7 @@ STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(
-    model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None
+    model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Progress | None = None
 ) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
@@ -44,7 +42,7 @@ def compile(
         raise
 
 
-def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
+def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Progress | None) -> Compiled:
     if large or (large is None and has_queue(model)):
         found = _try_stripes(model, bool(large), progress)
         if found is not None:
@@ -54,7 +52,9 @@ def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Comp
     return NodeEngine(explore(model, progress=progress))
 
 
-def _try_stripes(model: PartiallyKnownMDP, wanted: bool, progress: Any) -> Compiled | None:
+def _try_stripes(
+    model: PartiallyKnownMDP, wanted: bool, progress: Progress | None
+) -> Compiled | None:
     """The model as stripes, where that pays or is wanted; None: keep every state apart."""
     from pkd.engine.stripes.engine import StripeEngine
 

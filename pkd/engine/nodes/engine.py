@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
 from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.graph import DECIDE, SETTLED, Graph, Side
@@ -222,7 +222,12 @@ class NodeEngine(Compiled):
         count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_nodes(self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:

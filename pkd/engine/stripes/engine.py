@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, Policy, Result, reward_limits
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
@@ -412,7 +412,12 @@ class StripeEngine(Compiled):
         count, due = walk.episodes(g, self.walk, world, policy, tally, rng, path, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_stripes(self.arrays.stripes, self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:
