@@ -251,7 +251,7 @@ class _Return:
         return _Forward(self.engine, self.truth, self.weights, tolerance, most).run()
 
 
-# -- mean and variance, backwards ---------------------------------------------------------------------
+# -- mean and variance, backwards ----------------------------------------------------------------
 
 
 class _Level(NamedTuple):
@@ -373,7 +373,7 @@ def _back_up(
     target[:, g.cell_node[first:last]] = q, u
 
 
-# -- the law of the return, forwards ------------------------------------------------------------------
+# -- the law of the return, forwards -------------------------------------------------------------
 
 
 class _Mass(NamedTuple):
@@ -429,9 +429,7 @@ class _Forward:
         cell_of, final = flat.cell_of[2 if settled else 0], flat.final[int(settled)]
         kinds = flat.kind[int(settled)]
         while len(here.p):
-            decides = (
-                np.zeros(len(here.p), bool) if settled else kinds[here.node] == DECIDE
-            )
+            decides = np.zeros(len(here.p), bool) if settled else kinds[here.node] == DECIDE
             decisions.append(here.take(decides))
             cell = np.where(decides, -1, cell_of[here.node])
             stops = ~decides & (cell < 0)

@@ -40,7 +40,8 @@ class Plan:
     """A policy for every step, with the values it was chosen by. Steps h count from 1.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> best = pkd.plan(coin)
     >>> best, list(best.states(1))
     (<Plan for _TabularModel: value 1.25, horizon 3>, [(0, None)])
@@ -127,7 +128,7 @@ class Plan:
         }
         arrays |= {
             "ell": self.belief.ell,
-            "constants": np.array([*self.belief[4:], self.value], float),
+            "constants": np.array([*self.belief[4:10], self.value], float),
         }
         write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
 
@@ -150,15 +151,20 @@ class Plan:
     ) -> Plan:
         template = compiled.optimistic(MVP().bonus(), 1, 0.5)
         try:
-            parts = [arrays[name] for name in ("p", "n", "mean", "ell")]
-            form, *constants, value = arrays["constants"].tolist()
-            for part, expected in zip(parts, template, strict=False):
-                if part.shape != np.shape(expected) or part.dtype != np.float64:
+            form, c1, c2, free, ceiling, width, value = arrays["constants"].tolist()
+            for name in ("p", "n", "mean", "ell"):
+                part, expected = arrays[name], getattr(template, name)
+                if part.shape != expected.shape or part.dtype != expected.dtype:
                     raise ModelError(
-                        f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}"
+                        f"{path} does not fit the model: expected {name} of shape "
+                        f"{expected.shape}, found {part.shape}"
                     )
             compiled.check_policy(arrays["choices"])
-            return cls(compiled, Belief(*parts, int(form), *constants), arrays["choices"], value)
+            belief = template._replace(
+                p=arrays["p"], n=arrays["n"], mean=arrays["mean"], ell=arrays["ell"],
+                form=int(form), c1=c1, c2=c2, free=free, ceiling=ceiling, width=width,
+            )  # fmt: skip
+            return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, ModelError):
                 raise
@@ -168,7 +174,7 @@ class Plan:
 # A function takes (h, x, y) and gives an action, or {action: probability}.
 Policy = Plan | Callable[[int, Any, Any], Any]
 # What every function accepts for a model: a model, or a problem as an object, a pair or a name.
-Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP | Compiled, Law]
+Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law]
 
 
 def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
@@ -183,7 +189,8 @@ def plan(model: Model, law: Law | None = None) -> Plan:
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> best = pkd.plan(coin.model(), coin.law())
     >>> best.value, best.action(1, 0, None), best.values(1, 0, None)
     (1.25, 0, {0: 1.25, 1: 0.5})
@@ -208,7 +215,8 @@ def optimistic_plan(
     matters only to `PosteriorSampling`.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value  # nothing was seen: state 1 for good
     2.0
     >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}}, episodes=100, optimism=pkd.Greedy()).value

@@ -53,7 +53,8 @@ class TabularMDP:
     P(s' | s, a) = transitions[s, a, s'] and r(s, a) = rewards[s, a], for `horizon` actions from a state `start` or a distribution over
     states. Rewards may have any finite range.
 
-    >>> coin = TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> coin.n_states, coin.n_actions, coin.law()[0, 1]
     (2, 2, {0: 1.0})
     """

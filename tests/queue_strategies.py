@@ -106,7 +106,7 @@ class QueueModel(PartiallyKnownMDP):
         self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases
         self.weights: dict[Any, float] | None = None
 
-    # -- y --------------------------------------------------------------------------------------------
+    # -- y ---------------------------------------------------------------------------------------
 
     def wrap(self, phase: int, queue: Queue | None, other: Any = None) -> Any:
         """The y of a phase and a queue."""
@@ -141,7 +141,7 @@ class QueueModel(PartiallyKnownMDP):
         phase, queue, other = y
         return phase, queue, other
 
-    # -- the contract ---------------------------------------------------------------------------------
+    # -- the contract ----------------------------------------------------------------------------
 
     def start(self) -> Any:
         rng = self._dice("start")
@@ -195,7 +195,7 @@ class QueueModel(PartiallyKnownMDP):
         phase, queue, other = self.unwrap(y)
         return self.weights.get((phase, _count(queue), other), 1e-3)
 
-    # -- moves ----------------------------------------------------------------------------------------
+    # -- moves -----------------------------------------------------------------------------------
 
     def _move(self, part: str, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
         phase, queue, other = self.unwrap(y)
@@ -385,7 +385,9 @@ def build(shape: QueueShape) -> QueueCase:
     for feature in sorted(met.reward_features):
         values[feature] = (-1.0, 0.5, 2.0)
         law[feature] = _distribution(rng, values[feature])
-    counts = {} if shape.data == "none" else {z: _seen(rng, v, shape.data) for z, v in values.items()}
+    counts = (
+        {} if shape.data == "none" else {z: _seen(rng, v, shape.data) for z, v in values.items()}
+    )
     return QueueCase(shape, model, law, counts, max(1.0, abs(least), abs(most)), met)
 
 
@@ -403,5 +405,7 @@ def _distribution(rng: random.Random, values: Sequence[Any]) -> dict[Any, float]
 
 def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int]:
     if data == "many":
-        return {value: rng.randint(0, 4000) for value in values} | {values[0]: rng.randint(50, 9000)}
+        return {value: rng.randint(0, 4000) for value in values} | {
+            values[0]: rng.randint(50, 9000)
+        }
     return {value: rng.choice([1, 2, 30]) for value in values if rng.random() < 0.7}

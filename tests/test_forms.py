@@ -60,9 +60,7 @@ WITH_LAW: dict[str, Callable[..., float]] = {
     "evaluate": lambda *given: pkd.evaluate(*given, toss) + 0.25,
     "learn": lambda *given: pkd.learn(*given, 3).optimal_value,
     "Simulator": lambda *given: pkd.Simulator(*given).truth.belief.p[:2].sum() + 0.25,
-    "simulate": lambda given, law=None: (
-        len(pkd.simulate(given, law, toss, episodes=2)[0]) - 1.75
-    ),
+    "simulate": lambda given, law=None: len(pkd.simulate(given, law, toss, episodes=2)[0]) - 1.75,
 }
 WITHOUT_LAW: dict[str, Callable[[Any], Any]] = {
     "compile": lambda given: pkd.compile(given).horizon,
@@ -86,7 +84,9 @@ def test_a_model_comes_with_its_law(function: str, model: Any) -> None:
 
 @pytest.mark.parametrize("function", WITH_LAW)
 def test_a_model_without_a_law_is_refused(function: str, model: Any) -> None:
-    with pytest.raises(ModelError, match=r"^_TabularModel is a model without a law; give the law, "):
+    with pytest.raises(
+        ModelError, match=r"^_TabularModel is a model without a law; give the law, "
+    ):
         WITH_LAW[function](model)
 
 
@@ -119,12 +119,14 @@ def test_the_law_of_a_problem_is_checked_with_its_model() -> None:
 
 ADAPTERS: dict[str, Callable[[Any], float]] = {
     "Delayed": lambda given: pkd_delay.plan(pkd_delay.Delayed(given, {1: 1.0}, 1)).value,
-    "KnownDelay": lambda given: pkd.plan(
-        pkd_delay.KnownDelay(given, {1: 1.0}, 1), COIN.law()
-    ).value,
-    "UnknownDelay": lambda given: pkd.plan(
-        pkd_delay.UnknownDelay(given, 1, 1), pkd_delay.DelayedMDP.constant(COIN, 1).law()
-    ).value,
+    "KnownDelay": lambda given: (
+        pkd.plan(pkd_delay.KnownDelay(given, {1: 1.0}, 1), COIN.law()).value
+    ),
+    "UnknownDelay": lambda given: (
+        pkd.plan(
+            pkd_delay.UnknownDelay(given, 1, 1), pkd_delay.DelayedMDP.constant(COIN, 1).law()
+        ).value
+    ),
 }
 
 
@@ -163,9 +165,7 @@ class Broken:
     ],
 )
 @pytest.mark.parametrize("function", WITH_LAW)
-def test_a_broken_problem_is_refused_when_it_is_given(
-    function: str, given: Any, told: str
-) -> None:
+def test_a_broken_problem_is_refused_when_it_is_given(function: str, given: Any, told: str) -> None:
     with pytest.raises(ModelError) as error:
         WITH_LAW[function](given)
     assert str(error.value).startswith(told)

@@ -478,7 +478,6 @@ class Compiled(ABC):
                 digest.update(type(name).__name__.encode())
         return digest.hexdigest()
 
-
     def _identify_layout(self) -> bytes:
         """What the fingerprint needs of an engine's own order of states."""
         return b""

@@ -156,7 +156,9 @@ def assert_episodes(case: Any, compiled: Compiled, episodes: int = 4000) -> None
     tally.marks[:] = math.inf
     tally.reward_marks[:] = math.inf
     plan, returns = pkd.plan(compiled, case.law), np.zeros(episodes)
-    played = compiled.episodes(truth.world, plan.choices, tally, seed_words(case.shape.seed), returns)
+    played = compiled.episodes(
+        truth.world, plan.choices, tally, seed_words(case.shape.seed), returns
+    )
     assert played == (episodes, False)
     mean, variance, seen = visits(case, plan.action)
     error = STANDARD_ERRORS * math.sqrt(variance / episodes) + 1e-9 * case.scale

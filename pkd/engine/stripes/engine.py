@@ -16,6 +16,7 @@ import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, Policy, Result, reward_limits
+from pkd.engine.play import play_model
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
@@ -115,7 +116,7 @@ class StripeEngine(Compiled):
 
         return NodeEngine(explore(self.model))
 
-    # -- policies ------------------------------------------------------------------------------------
+    # -- policies --------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
         """The action of each state in each layer; `StripeArrays.choice_at` says where."""
@@ -455,8 +456,6 @@ class StripeEngine(Compiled):
     def record(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
     ) -> tuple[Episode, bool]:
-        from pkd.simulation import play_model
-
         return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
 
     # -- shares ------------------------------------------------------------------------------------
