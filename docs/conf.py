@@ -64,7 +64,7 @@ autodoc_typehints = "signature"
 def plain_docstring(
     app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]
 ) -> None:
-    """Docstrings are plain text: an indented block is an equation; |Z| or P(s'|s, a) is no markup."""
+    """Docstrings are plain text: an indented block is an equation; |Z| is no markup."""
     written: list[str] = []
     inside = False
     for line in lines:

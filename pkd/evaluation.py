@@ -49,14 +49,15 @@ SHOWN_FINDINGS = 10
 def evaluate(
     model: Model, law: Law | Policy | None = None, policy: Policy | None = None
 ) -> Evaluation:
-    """The exact expected return of a policy: evaluate(model, law, policy), evaluate(problem, policy).
+    """The exact expected return: evaluate(model, law, policy) or evaluate(problem, policy).
 
     A policy is a plan, or a function (h, x, y) that gives an action, or {action: probability} where
     it chooses at random. The answer is a number; `.variance` and `.returns()` tell more.
 
     >>> import pkd
     >>> toss, stay = [0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]]
-    >>> coin = pkd.TabularMDP([[toss, stay[0]], [toss, stay[1]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> rows, pay = [[toss, stay[0]], [toss, stay[1]]], [[0.0, 0.0], [1.0, 1.0]]
+    >>> coin = pkd.TabularMDP(rows, pay, horizon=3)
     >>> heads = pkd.evaluate(coin, lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
     >>> heads, heads.variance, heads.returns()
     (1.0, 0.5, {0.0: 0.25, 1.0: 0.5, 2.0: 0.25})
@@ -64,7 +65,7 @@ def evaluate(
     0.625
     """
     if policy is None:
-        law, policy = None, law  # type: ignore[assignment]
+        law, policy = None, law
     if not isinstance(policy, Plan) and not callable(policy):
         raise ModelError(
             f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"
@@ -424,7 +425,7 @@ class _Forward:
         return dict(zip(law.paid.tolist(), law.p.tolist(), strict=True))
 
     def _pass(self, here: _Mass, t: int, *, settled: bool) -> _Mass:
-        """Runs through the CHANCE states of a layer; what stops has ended. Returns the decisions."""
+        """Runs through the CHANCE states of a layer and returns the decisions."""
         flat, decisions = self.flat, [NOTHING]
         cell_of, final = flat.cell_of[2 if settled else 0], flat.final[int(settled)]
         kinds = flat.kind[int(settled)]

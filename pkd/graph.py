@@ -169,9 +169,8 @@ class Graph:
     ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
     letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
     block_index: dict[Any, int] = attrs.Factory(dict)  # y, or (y with a hole, length) -> block
-    shared: dict[tuple[int, int, float], set[Mask]] = attrs.Factory(
-        dict
-    )  # (feature, block, share or -1: uniform) -> queues of the y' that come with it, where queues are hidden
+    # (feature, block, share or -1: uniform) -> queues of the y' that come with it, if hidden
+    shared: dict[tuple[int, int, float], set[Mask]] = attrs.Factory(dict)
     exact: bool = True  # whether every combination of letters that the masks allow can occur
 
     @property

@@ -141,7 +141,8 @@ class Plan:
             raise ModelError(f"{path} is not a plan that pkd saved")
         if meta.get("fingerprint") != compiled.fingerprint:
             raise ModelError(
-                f"{path} is the plan of another model, or of an edited one; give the model it was made for"
+                f"{path} is the plan of another model, or of an edited one; "
+                "give the model it was made for"
             )
         return cls._restore(compiled, arrays, path)
 
@@ -217,9 +218,11 @@ def optimistic_plan(
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value  # nothing was seen: state 1 for good
+    >>> # Nothing was seen: it hopes to be in state 1 for good.
+    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value
     2.0
-    >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}}, episodes=100, optimism=pkd.Greedy()).value
+    >>> seen, rule = {(0, 0): {0: 1, 1: 3}}, pkd.Greedy()
+    >>> pkd.optimistic_plan(coin.model(), seen, episodes=100, optimism=rule).value
     1.3125
     """
     check_schedule(episodes, delta)

@@ -1,4 +1,4 @@
-"""Episodes drawn from a model and its law under a policy, as the records that a learner is shown."""
+"""Episodes drawn from a model and its law under a policy, as records for a learner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def simulate(
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> [episode] = pkd.simulate(coin, None, lambda h, x, y: 1, episodes=1)  # action 1 stays where it is
+    >>> # Action 1 stays where it is.
+    >>> [episode] = pkd.simulate(coin, None, lambda h, x, y: 1, episodes=1)
     >>> [(move.x, move.action, move.x_next) for move in episode]
     [(0, 1, 0), (0, 1, 0), (0, 1, 0)]
     """

@@ -1,7 +1,8 @@
-"""Random models with a `pkd.Queue` in y, for hypothesis: what a move may do with a queue, in small models.
+"""Random models with a `pkd.Queue` in y, for hypothesis.
 
-A `QueueShape` says which corners a model has; `build` turns it into a `QueueCase`. Every answer of a model is drawn from a generator that is
-seeded by what the model has looked at, so that it needs no table and the engines see only the questions that they ask.
+A `QueueShape` says which corners a model has; `build` turns it into a `QueueCase`. Every answer of
+a model is drawn from a generator that is seeded by what the model has looked at. So it needs no
+table, and the engines see only the questions that they ask.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ WRAPPINGS = ("bare", "tuple", "nested", "named", "attrs", "private", "two")
 
 @attrs.frozen
 class QueueShape:
-    """The corners of a random model with a queue. chance, end, known, none: shares of states or branches."""
+    """The corners of a random model with a queue.
+
+    chance, end, known, none: shares of states or branches.
+    """
 
     seed: int
     horizon: int = 3
@@ -96,7 +100,10 @@ class Guarded:
 
 
 class QueueModel(PartiallyKnownMDP):
-    """Phases with a queue. Each answer depends on the phase, x, the action, the length, and on entries that it looks at."""
+    """Phases with a queue.
+
+    Each answer depends on the phase, x, the action, the length, and on entries that it looks at.
+    """
 
     def __init__(self, shape: QueueShape) -> None:
         self.shape = shape

@@ -1,4 +1,4 @@
-"""The mean, the variance and the law of a return, against sums over trajectories and closed forms."""
+"""Mean, variance and law of a return, against sums over trajectories and closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function accepts a model with a law, and a problem as an object, as a pair and by its name."""
+"""Every function accepts a model with a law, and a problem as object, pair or name."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def check_model(
     *,
     max_states: int = MOST_STATES,
 ) -> None:
-    """Raises a ModelError with everything that is wrong with a model, or with a problem and its law.
+    """Raises a ModelError with everything that is wrong with a model, or a problem and its law.
 
     law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function.
     truth: also check P_Y and the sufficiency of phi_Z against P(x', y' | x, y, a), given as a

@@ -35,7 +35,8 @@ def play_model(
             action = act(taken, x, y)
             if action not in kind:
                 raise ModelError(
-                    f"the policy takes {action!r} at step {taken} in (x={x!r}, y={y!r}); expected one of {list(kind)!r}"
+                    f"the policy takes {action!r} at step {taken} in (x={x!r}, y={y!r}); expected "
+                    f"one of {list(kind)!r}"
                 )
         reward = model.reward(x, y, action)
         if isinstance(reward, UnknownReward):

@@ -211,7 +211,7 @@ class Reader:
             cells.prefix.append(prefix)
 
     def _list(self, answer: Iterable[Any]) -> Iterable[Any]:
-        """The branches of a step that was asked with hidden entries, if it has read none of them."""
+        """The branches of a step asked with hidden entries, if it has read none of them."""
         branches = answer if isinstance(answer, Mapping) else list(answer)
         self._stop_at_look()
         return branches

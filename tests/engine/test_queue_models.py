@@ -1,4 +1,4 @@
-"""Random models with a queue: both engines, and the choice between them, equal the slow reference."""
+"""Random models with a queue: both engines and the default choice equal the slow reference."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class StripeEngine(Compiled):
         return plain
 
     def _identify_layout(self) -> bytes:
-        """Where blocks and entries stand, and what moves do with a queue: no name of them is kept."""
+        """Where blocks and entries stand, and what moves do with a queue; no names."""
         graph, letters = self.graph, self.graph.letters
 
         def encode(entries: Iterable[Any]) -> list[int]:
