@@ -1,8 +1,8 @@
 """A model and its law as one plain table: what is left when the structure is forgotten.
 
-The states of the table are the decision states, CHANCE states are summed out, and rewards are expected
-ones, so that every policy has the same value as before. Where time matters (a settlement, a final pay,
-rewards before the first action) the states carry their step.
+The states of the table are the decision states, CHANCE states are summed out, and rewards are
+expected ones, so that every policy has the same value as before. Where time matters (a settlement,
+a final pay, rewards before the first action) the states carry their step.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.engine import Compiled
 from pkd.engine.nodes.engine import NodeEngine
 from pkd.explore import explore
 from pkd.graph import DECIDE, LAST, STEP
 from pkd.model import Law, ModelError
 from pkd.planning import Model
-from pkd.problem import Problem, as_problem
+from pkd.problem import as_model, unpack
 from pkd.tabular import TabularMDP
 
 __all__ = ["flatten"]
@@ -34,21 +33,18 @@ class Effect:
     targets: dict[int, float]  # decision node -> probability; the rest of the mass has ended
 
 
-def flatten(model: Model | Problem | str, law: Law | None = None) -> TabularMDP:
+def flatten(model: Model, law: Law | None = None) -> TabularMDP:
     """The table of a model under a law; a state with fewer actions than another repeats its own.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> table = pkd.flatten(coin)
     >>> table.n_states, table.n_actions, pkd.plan(table).value  # both states and the end
     (3, 2, 1.25)
     """
-    if law is None:
-        problem = as_problem(model)
-        model, law = problem.model(), problem.law()
-    if isinstance(model, Compiled):
-        model = model.model
-    return _Flattener(NodeEngine(explore(model)), law).table()  # type: ignore[arg-type]
+    found, law = unpack(model, law)
+    return _Flattener(NodeEngine(explore(as_model(found))), law).table()
 
 
 class _Flattener:
@@ -121,8 +117,8 @@ class _Flattener:
         end, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
         if (end + 1) ** 2 * width > MOST_ENTRIES:
             raise ModelError(
-                f"the table of this model has {end + 1} states and {width} actions, too many for a plain array; "
-                "flatten a smaller instance"
+                f"the table of this model has {end + 1} states and {width} actions, too many for "
+                "a plain array; flatten a smaller instance"
             )
         p, r = np.zeros((end + 1, width, end + 1)), np.zeros((end + 1, width))
         for (t, node), i in place.items():
@@ -141,7 +137,8 @@ class _Flattener:
         first[end] = max(0.0, 1.0 - first.sum())
         return TabularMDP(
             p, r, horizon, start=first,
-            state_names=self._names(keys, timeless), action_names=self._action_names(deciders, width),
+            state_names=self._names(keys, timeless),
+            action_names=self._action_names(deciders, width),
         )  # fmt: skip
 
     def _end_at_once(self) -> TabularMDP:

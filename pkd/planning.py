@@ -1,4 +1,4 @@
-"""Exact planning, exact evaluation, and the optimistic plan from given counts: one sweep each."""
+"""Exact planning, and the optimistic plan from given counts: one sweep each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pkd.engine.belief import Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
-from pkd.problem import Problem, as_problem
+from pkd.problem import Problem, unpack
 from pkd.results.files import read_npz, write_csv, write_npz
 
 if TYPE_CHECKING:
     from pkd.model import Episode
 
-__all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan", "resolve"]
+__all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
 
 HEADER = ("step", "x", "y", "action", "value")
 SHOWN_RULES = 30  # lines of a printed table
@@ -165,26 +165,19 @@ class Plan:
             raise ModelError(f"{path} is not a plan that pkd saved: {problem!r}") from None
 
 
-Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
-Model = PartiallyKnownMDP | Compiled
+# A function takes (h, x, y) and gives an action, or {action: probability}.
+Policy = Plan | Callable[[int, Any, Any], Any]
+# What every function accepts for a model: a model, or a problem as an object, a pair or a name.
+Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP | Compiled, Law]
 
 
-def resolve(
-    given: Model | Problem | str | tuple[Any, Any], law: Law | None
-) -> tuple[Compiled, Law]:
+def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
     """The compiled model and the law behind what a user gave: a model and a law, or a problem."""
-    if isinstance(given, PartiallyKnownMDP | Compiled):
-        if law is None:
-            name = type(given.model if isinstance(given, Compiled) else given).__name__
-            raise ModelError(
-                f"{name} is a model without a law; give the law, or a problem with .model() and .law()"
-            )
-        return compile(given), law
-    problem = as_problem(given)
-    return compile(problem.model()), problem.law() if law is None else law
+    model, law = unpack(given, law)
+    return compile(model), law
 
 
-def plan(model: Model | Problem | str, law: Law | None = None) -> Plan:
+def plan(model: Model, law: Law | None = None) -> Plan:
     """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
@@ -227,33 +220,6 @@ def optimistic_plan(
     limits = compiled.reward_bonus(bonus, episodes, delta)
     compiled.estimate(belief, compiled.tally(counts), bonus, limits, seed_words(seed))
     return make_plan(compiled, belief)
-
-
-def evaluate(
-    model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None
-) -> float:
-    """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
-
-    >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.evaluate(coin, lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
-    1.0
-    """
-    if policy is None:
-        law, policy = None, law  # type: ignore[assignment]
-    if not isinstance(policy, Plan) and not callable(policy):
-        raise ModelError(
-            f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"
-        )
-    compiled, law = resolve(model, law)  # type: ignore[arg-type]
-    if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(law).belief, policy.choices, follow=True)
-    else:
-        plain = compiled.plain
-        value, _ = plain.sweep(
-            plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True
-        )
-    return value
 
 
 def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) -> Plan:

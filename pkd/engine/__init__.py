@@ -7,40 +7,44 @@ from typing import Any
 from pkd.engine.compiled import Compiled
 from pkd.explore import QueuesMatterError, TooManyStatesError, explore, has_queue
 from pkd.graph import Graph
-from pkd.model import PartiallyKnownMDP
+from pkd.model import Law, PartiallyKnownMDP
+from pkd.problem import Problem, read
 
 __all__ = ["Compiled", "compile"]
 
-FEW_STATES = (
-    5_000  # up to so many every state is kept apart: sweeps of small models are faster there
-)
-STATES_PER_BRANCH = 3  # states for each branch that was asked, from which stripes pay
+# Up to this many states the engine of nodes is used: its sweeps of small models are faster.
+FEW_STATES = 5_000
+STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(
-    model: PartiallyKnownMDP | Compiled, large: bool | None = None, progress: Any = None
+    model: PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law],
+    large: bool | None = None,
+    progress: Any = None,
 ) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
     large: True for the engine of large models (stripes), False for that of small ones (nodes); by
-    default the core decides. A compiled model is returned as it is.
+    default the core decides. A compiled model is returned as it is; of a problem the model is taken.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> compiled = pkd.compile(coin.model())
     >>> compiled.n_states, compiled.features, pkd.plan(compiled, coin.law()).value
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], 1.25)
     """
-    if isinstance(model, Compiled):
-        return model
+    found, _ = read(model)
+    if isinstance(found, Compiled):
+        return found
     try:
-        return _choose(model, large, progress)
+        return _choose(found, large, progress)
     except (TooManyStatesError, MemoryError):
         raise
     except Exception:
         from pkd.check import explain
 
-        explain(model)  # the same finding in the words of the check
+        explain(found)  # the same finding in the words of the check
         raise
 
 

@@ -26,9 +26,13 @@ class Belief(NamedTuple):
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
-    width: (
-        float  # a declared width of values; nan: each pair (z, y') has its own; 0 without a bonus
-    )
+    width: float  # of values, where declared; nan: each pair (z, y') has its own; 0: no bonus
+
+    def copy(self) -> Belief:
+        """The same belief in arrays of its own, which the next estimate does not change."""
+        return self._replace(
+            p=self.p.copy(), n=self.n.copy(), mean=self.mean.copy(), ell=self.ell.copy()
+        )
 
 
 class Tally(NamedTuple):
@@ -36,9 +40,9 @@ class Tally(NamedTuple):
 
     counts: Floats  # (outcomes of unknown rows,) N(z, x')
     n: Floats  # (unknown rows,) N(z)
-    marks: Floats  # (unknown rows,) the N(z) at which the next plan is due
+    marks: Floats  # (unknown rows,) the next plan is due when N(z) reaches this count
     rewards: Floats  # (3, unknown rewards): number, mean, sum of squared deviations
-    reward_marks: Floats  # (unknown rewards,)
+    reward_marks: Floats  # (unknown rewards,) the same for the number of payments
 
 
 class World(NamedTuple):

@@ -1,8 +1,9 @@
 """Threads that share the tiles of a sweep, and never lose against one thread.
 
-Kernels release the interpreter's lock, so plain threads suffice. Work is handed out in small portions:
-a thread that the machine holds up takes fewer of them. The speed of one thread and of all threads is
-measured while a sweep runs, and the faster way is taken; the results are the same bits either way.
+Kernels release the interpreter's lock, so plain threads suffice. Work is handed out in small
+portions: a thread that the machine holds up takes fewer of them. The speed of one thread and of
+all threads is measured while a sweep runs, and the faster setting is used; the results are the same
+bits in both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 __all__ = ["Crew", "get_threads", "set_threads"]
 
 PORTIONS = 8  # per thread and level
-MEASURE_AGAIN = 12  # levels between two measurements of the slower way
+MEASURE_AGAIN = 12  # levels between two measurements of the slower setting
 
 _count: int | None = None
 _pool: tuple[int, int, ThreadPoolExecutor] | None = None  # (process, threads, pool)
@@ -25,7 +26,7 @@ _lock = threading.Lock()
 
 
 def get_threads() -> int:
-    """How many threads a large sweep may use: `set_threads`, PKD_THREADS, or the cores there are."""
+    """How many threads a large sweep may use: `set_threads`, PKD_THREADS, or all cores."""
     if _count is not None:
         return _count
     said = os.environ.get("PKD_THREADS", "")
@@ -58,7 +59,10 @@ class Crew:
         self._levels = 0
 
     def share(self, work: Callable[[int, int], int], count: int, size: float) -> int:
-        """work(begin, end) for portions of 0..count - 1, which cost `size` in all; the sum of its answers."""
+        """Calls work(begin, end) for portions of 0..count - 1, which cost `size` in all.
+
+        Returns the sum of its answers.
+        """
         if self.threads < 2 or count < 2:
             return work(0, count)
         together = self._choose()

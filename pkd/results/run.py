@@ -162,7 +162,7 @@ class Run:
 
             compiled = compile(model)
         kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
-        arms = arrays.pop("arms", None)
+        choices = arrays.pop("arms", None)  # the name that the first files gave it
         try:
             run = cls(**read_fields(arrays, meta, compiled))
             refuse_unfit(run)
@@ -174,9 +174,9 @@ class Run:
             return run
         try:
             refuse_other_model(run, compiled)
-            if arms is None:
+            if choices is None:
                 return run
-            return attrs.evolve(run, policy=plan_again(run, compiled, arms, kept))
+            return attrs.evolve(run, policy=plan_again(run, compiled, choices, kept))
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None

@@ -33,8 +33,8 @@ class NodeEngine(Compiled):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown "
-            f"features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} "
+            f"unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -45,15 +45,19 @@ class NodeEngine(Compiled):
     def plain(self) -> NodeEngine:
         return self
 
+    @property
+    def explicit(self) -> NodeEngine:
+        return self
+
     @cached_property
     def full(self) -> kernels.Program:
-        """The program of a sweep that computes every state, also those that are inlined elsewhere."""
+        """The program of a sweep over every state, also those that are inlined elsewhere."""
         return assemble_program(self.graph, self.flat, dict(self.weights), inline=False)
 
-    # -- policies ------------------------------------------------------------------------------------
+    # -- policies ----------------------------------------------------------------------------------
 
     @cached_property
-    def _n_actions(self) -> np.ndarray:
+    def n_actions(self) -> np.ndarray:
         """How many actions each decision has, in the order of a policy."""
         counts = np.ones(int((self.flat.choice >= 0).sum()), np.int64)
         decisions = np.arange(self.walk.decisions)
@@ -62,17 +66,17 @@ class NodeEngine(Compiled):
 
     def policy(self) -> Policy:
         """The action of each decision node in each layer, (H, decisions)."""
-        most = int(self._n_actions.max(initial=1))
-        return np.zeros((self.horizon, len(self._n_actions)), np.uint8 if most <= 256 else np.int64)
+        most = int(self.n_actions.max(initial=1))
+        return np.zeros((self.horizon, len(self.n_actions)), np.uint8 if most <= 256 else np.int64)
 
     def check_policy(self, policy: np.ndarray) -> None:
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
-                f"{expected.dtype}"
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
             )
-        if (policy < 0).any() or (policy >= self._n_actions).any():
+        if (policy < 0).any() or (policy >= self.n_actions).any():
             raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
@@ -98,7 +102,8 @@ class NodeEngine(Compiled):
                         policy[h - 1, self.flat.choice[node]] = actions.index(action)
                     else:
                         findings.append(
-                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); "
+                            f"expected one of {actions!r}"
                         )
         if findings:
             raise ModelError(findings[:10])
@@ -115,7 +120,7 @@ class NodeEngine(Compiled):
             raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
         return node
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
@@ -142,19 +147,26 @@ class NodeEngine(Compiled):
         )
 
     def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
-        """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
+        """The cap on pV + bonus and the width of values, for each group.
+
+        Only one layer if all layers have the same.
+        """
         if math.isnan(belief.width):
-            return self._caps if program is self.program else self._ranges(program)[:2]
+            return self._caps if program is self.program else self._find_caps(program)
         groups = len(program.group_matrix)
         return np.full((1, groups), math.inf), np.full((1, groups), belief.width)
 
     @cached_property
     def _caps(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._ranges(self.program)[:2]
+        return self._find_caps(self.program)
 
-    def _ranges(self, program: kernels.Program, rooms: int = 2) -> tuple[np.ndarray, ...]:
+    def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
+        cap, width, *_ = self._ranges(program)
+        return cap, width
+
+    def _ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
         """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
-        hi, lo = np.tile(self.flat.final[0], (rooms, 1)), np.tile(self.flat.final[0], (rooms, 1))
+        hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
         cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
         limits = reward_limits(self.rewards)
@@ -202,7 +214,7 @@ class NodeEngine(Compiled):
         cells[self.full.cell_node[first:last]] = np.arange(first, last)
         return cells
 
-    # -- episodes ------------------------------------------------------------------------------------
+    # -- episodes ----------------------------------------------------------------------------------
 
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
@@ -247,19 +259,22 @@ class NodeEngine(Compiled):
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
 
-        def run(chunk: slice) -> None:
+        ell, low, high = learning.reward_bonus
+
+        def play(chunk: slice) -> None:
             state[:] = learning.upper, trial.value
             kernels.learn(
-                self.program, self.walk, learning.belief, truth.belief, scratch, exact, truth.world,
-                learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
-                state, learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk], trial.returns[chunk],
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact,
+                truth.world, learning.tally, float(learning.bonus.prior) or None, ell, low, high,
+                learning.rng, state, learning.policy, NO_PATH, trial.uppers[chunk],
+                trial.values[chunk], trial.returns[chunk],
             )  # fmt: skip
             trial.planned[chunk] = True
             learning.upper, trial.value = map(float, state)
 
-        return run
+        return play
 
-    # -- shares --------------------------------------------------------------------------------------
+    # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
         block = np.array(self.graph.landing_block, np.int64)

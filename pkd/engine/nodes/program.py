@@ -1,9 +1,9 @@
 """From the graph of a model to the arrays of the node engine.
 
-`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes: levels,
-cells, actions, branches, pairs and groups, in an order in which values are ready when they are read.
-CHANCE states that only pass on (one branch, a sure move into them) are inlined into their users:
-in a model of late observations they are two thirds of all states.
+`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes:
+levels, cells, actions, branches, pairs and groups, in an order in which values are ready when they
+are read. CHANCE states that only pass on (one branch, a sure move into them) are inlined into their
+users: in a model of late observations they are two thirds of all states.
 """
 
 from __future__ import annotations
@@ -280,8 +280,8 @@ def _levels(
 
 
 def _order(
-    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int, settlement: int,
-    weights: dict[tuple[int, float], int],
+    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int,
+    settlement: int, weights: dict[tuple[int, float], int],
 ) -> Program:  # fmt: skip
     horizon, n_unknown = graph.horizon, len(graph.features)
     cells = np.flatnonzero(kept)
@@ -292,22 +292,24 @@ def _order(
     branch_ptr, at = take(flat.branch_ptr, actions)
     cell_of = np.repeat(np.repeat(np.arange(len(cells)), np.diff(action_ptr)), np.diff(branch_ptr))
     row, landing, share = branches.row[at], branches.landing[at], branches.share[at]
-    # A pair is (part, landing, row); it belongs to the lowest level that uses it.
-    part = np.minimum(level[cells], FIRST_CHANCE_LEVEL)[cell_of] + (
-        level[cells][cell_of] >= settlement
-    )
-    rows = max(len(flat.row_ptr), 1)
-    key = (part * max(len(flat.landing_ptr), 1) + landing) * rows + row
+    sure = (row >= n_unknown) & (np.diff(flat.landing_ptr)[landing] == 1)
+    lone = flat.landing_node[flat.landing_ptr[landing[sure]]]
+    row, landing, share, cell_of = row[~sure], landing[~sure], share[~sure], cell_of[~sure]
+    # A pair is (landing, row). It belongs to the lowest CHANCE level that uses it. A decision then
+    # reads what that level computed one layer later, so it is not computed again.
+    user = level[cells][cell_of]
+    key = landing * max(len(flat.row_ptr), 1) + row
     _, some, pair = np.unique(key, return_index=True, return_inverse=True)
     n_pairs = len(some)
-    pair_level, pair_first, pair_last = (
-        np.full(n_pairs, n_levels),
-        np.full(n_pairs, horizon),
-        np.zeros(n_pairs, int),
-    )
-    np.minimum.at(pair_level, pair, level[cells][cell_of])
-    np.minimum.at(pair_first, pair, first[cell_of])
-    np.maximum.at(pair_last, pair, last[cell_of])
+    chance = user >= FIRST_CHANCE_LEVEL
+    pair_level = np.full(n_pairs, n_levels)
+    np.minimum.at(pair_level, pair[chance], user[chance])
+    alone = pair_level[pair] == n_levels
+    pair_level[pair[alone]] = user[alone]
+    later = ~chance & ~alone
+    pair_first, pair_last = np.full(n_pairs, horizon), np.zeros(n_pairs, int)
+    np.minimum.at(pair_first, pair, first[cell_of] + later)
+    np.maximum.at(pair_last, pair, last[cell_of] + later)
     # A group: pairs of one level that lead to the same nodes, all unknown or all known.
     pair_row, pair_landing = row[some], landing[some]
     group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (
@@ -323,6 +325,8 @@ def _order(
     pair_order = np.lexsort((pair_row, place[group]))
     number = np.empty(n_pairs, int)
     number[pair_order] = np.arange(n_pairs)
+    branch_pair = np.empty(len(sure), np.int64)
+    branch_pair[sure], branch_pair[~sure] = -1 - lone, number[pair]
     pair_group, pair_row = place[group][pair_order], pair_row[pair_order]
     group_landing = pair_landing[member][group_order]
     group_ptr, places = take(flat.landing_ptr, group_landing)
@@ -347,7 +351,7 @@ def _order(
         branch_ptr=branch_ptr,
         branch_p=branches.p[at],
         branch_reward=branches.reward[at],
-        branch_pair=number[pair],
+        branch_pair=branch_pair,
         pair_row=pair_row,
         pair_weight=_weigh(weights, pair_row, share[some][pair_order], n_unknown),
         pair_group=pair_group,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -19,12 +19,16 @@ from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
-from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
+from pkd.engine.stripes.passes import Layout, keep, reduce
+from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
-from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["StripeEngine"]
 
@@ -50,7 +54,7 @@ class StripeEngine(Compiled):
         self.check_declared()
 
     def _range_findings(self) -> Iterator[str]:
-        # The graph has few cells for many states: its bounds nearly always spare a sweep of stripes.
+        # Bounds from the graph are cheap and usually enough; else sweep over the stripes.
         return iter(()) if is_declared_range_safe(self.graph) else super()._range_findings()
 
     def _set_rows(self) -> None:
@@ -66,8 +70,9 @@ class StripeEngine(Compiled):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns[0]} columns, "
-            f"{len(self.layout.stripes)} stripes, {len(self.features)} unknown features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by "
+            f"{self.layout.columns[0]} columns, {len(self.layout.stripes)} stripes, "
+            f"{len(self.features)} unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -85,6 +90,31 @@ class StripeEngine(Compiled):
         plain._lay(keep(self.table))
         return plain
 
+    def _identify_layout(self) -> bytes:
+        """Where blocks and entries stand, and what moves do with a queue: no name of them is kept."""
+        graph, letters = self.graph, self.graph.letters
+
+        def encode(entries: Iterable[Any]) -> list[int]:
+            return [letters[entry] for entry in entries]
+
+        cells = [
+            ([encode(prefix) for prefix in part.prefix],
+             [(encode(front), encode(back)) for front, back in part.ends])
+            for part in graph.cells
+        ]  # fmt: skip
+        lengths = [block.length for block in graph.blocks]
+        places = [list(offsets.items()) for offsets in self.table.offsets]
+        order = encode(self.table.alphabet)
+        return repr((cells, lengths, places, order, graph.landing_block)).encode()
+
+    @cached_property
+    def explicit(self) -> NodeEngine:
+        """Explores the model once more, without hiding queues."""
+        from pkd.engine.nodes.engine import NodeEngine
+        from pkd.explore import explore
+
+        return NodeEngine(explore(self.model))
+
     # -- policies ------------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
@@ -96,8 +126,8 @@ class StripeEngine(Compiled):
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
-                f"{expected.dtype}"
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
             )
         g = self.arrays.stripes
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
@@ -127,7 +157,8 @@ class StripeEngine(Compiled):
                 actions, action = list(self.model.actions(x, y)), act(h, x, y)
                 if action not in actions:
                     findings.append(
-                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected "
+                        f"one of {actions!r}"
                     )
                     continue
                 policy[self._find_choice(h, *self._place(h, x, y))] = actions.index(action)
@@ -155,7 +186,7 @@ class StripeEngine(Compiled):
             f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}"
         )
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         memory = self._borrow(belief)
@@ -220,7 +251,7 @@ class StripeEngine(Compiled):
         self, crew: Crew, belief: Belief, pack: kernels.Pack, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
-        """One layer: level `first` from the next layer, then the CHANCE levels from the layer itself."""
+        """Sweeps one layer: level `first` from the next layer, then the CHANCE levels."""
         g = self.arrays.stripes
         lo, hi = (
             (kernels.CHANCES, g.settlement)
@@ -261,7 +292,7 @@ class StripeEngine(Compiled):
             memory = _Memory.allocate(len(self.table.xs), self.layout)
         return memory.with_ranges() if ranged else memory
 
-    # -- states by name ------------------------------------------------------------------------------
+    # -- states by name ----------------------------------------------------------------------------
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
         """From the table without passes, so that every state of the model is there."""
@@ -330,7 +361,7 @@ class StripeEngine(Compiled):
 
     @property
     def _keeps_layers(self) -> bool:
-        """Whether reachable states are cached for every layer, and not for the last one asked alone."""
+        """Whether reachable states are cached for all layers; else only for the last one asked."""
         return self.n_states * self.horizon <= KEPT_CELLS
 
     def _add_chances(self, t: int, here: np.ndarray) -> np.ndarray:
@@ -340,7 +371,7 @@ class StripeEngine(Compiled):
         return here
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        """Of the states that can occur; of all states of their stripes where reach is not cached."""
+        """Over the reachable states; over all states of their stripes where reach is not cached."""
         plain = self.plain
         belief, crew, horizon = self._ranging_belief(), Crew(1), self.horizon
         memory, pack, policy = plain._borrow(belief), plain._pack(belief), plain.policy()
@@ -384,7 +415,7 @@ class StripeEngine(Compiled):
         if not low > high:
             yield f"to go {when}", low, high
 
-    # -- episodes ------------------------------------------------------------------------------------
+    # -- episodes ----------------------------------------------------------------------------------
 
     @cached_property
     def walk(self) -> walk.Walk:
@@ -423,21 +454,32 @@ class StripeEngine(Compiled):
 
         return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
 
-    # -- shares --------------------------------------------------------------------------------------
+    # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
-        """An upper bound: a share counts for every queue of its block that is not looked at."""
-        graph, totals = self.graph, dict[int, dict[Any, float]]()
-        size = max(len(self.table.alphabet), 1)
-        for cells in graph.cells:
-            for k, row in enumerate(cells.row):
-                if row >= 0:
-                    front, back = cells.ends[k] if graph.hidden else ((), ())
-                    block = graph.landing_block[cells.landing[k]]
-                    free = graph.blocks[block].length - len(front) - len(back)
-                    share = 1 / self.n_y if math.isnan(cells.share[k]) else cells.share[k]
-                    totals.setdefault(row, {})[block, front, back] = share * size**free
-        return {self.features[row]: math.fsum(shares.values()) for row, shares in totals.items()}
+        graph, shares = self.graph, dict[int, list[float]]()
+        for (row, _, share), queues in self._shared().items():
+            share = 1 / self.n_y if share < 0 else share
+            shares.setdefault(row, []).append(share * count_union(queues))
+        return {graph.features[row]: math.fsum(found) for row, found in shares.items()}
+
+    def _shared(self) -> Mapping[tuple[int, int, float], Iterable[Mask]]:
+        """The queues of the y' that come with each (feature, block, share)."""
+        if self.graph.hidden:
+            return self.graph.shared
+        landing_block = self.graph.landing_block
+        keys = (
+            (row, landing_block[cells.landing[k]], _known_share(cells.share[k]))
+            for cells in self.graph.cells
+            for k, row in enumerate(cells.row)
+            if row >= 0
+        )
+        return {key: [()] for key in keys}
+
+
+def _known_share(share: float) -> float:
+    """A share, or -1 for the uniform one."""
+    return -1.0 if math.isnan(share) else share
 
 
 OWN = (
