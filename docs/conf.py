@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pkd
+import pkd.check
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -59,12 +60,14 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+# pkd.check imports it for type checkers only; without it the types of its functions are not found.
+pkd.check.Compiled = pkd.Compiled  # type: ignore[attr-defined]
 
 
 def plain_docstring(
     app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]
 ) -> None:
-    """Docstrings are plain text: an indented block is an equation; |Z| or P(s'|s, a) is no markup."""
+    """Docstrings are plain text: an indented block is an equation, and |Z| is no markup."""
     written: list[str] = []
     inside = False
     for line in lines:
