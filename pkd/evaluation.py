@@ -16,7 +16,7 @@ and U is .25 in both states; at the start M = 1, and U = .25 + ((1.5 - 1)^2 + (.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 

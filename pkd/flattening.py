@@ -53,17 +53,19 @@ class _Flattener:
         truth = compiled.truth(law).belief
         self.p, self.mean = truth.p, truth.mean
         self.passed: dict[tuple[bool, int], Effect] = {}
-        self.steps, self.lasts = self._effects(STEP), self._effects(LAST)
+        self.steps, self.lasts = self._find_effects(STEP), self._find_effects(LAST)
 
-    def _effects(self, part: int) -> dict[int, list[Effect]]:
+    def _find_effects(self, part: int) -> dict[int, list[Effect]]:
         """What each action of the decisions of a part amounts to, by node."""
         flat, found = self.flat, {}
         for cell in np.flatnonzero(flat.part == part).tolist():
             actions = range(int(flat.action_ptr[cell]), int(flat.action_ptr[cell + 1]))
-            found[int(flat.node[cell])] = [self._effect(a, settled=part == LAST) for a in actions]
+            found[int(flat.node[cell])] = [
+                self._find_effect(a, settled=part == LAST) for a in actions
+            ]
         return found
 
-    def _effect(self, action: int, *, settled: bool) -> Effect:
+    def _find_effect(self, action: int, *, settled: bool) -> Effect:
         flat = self.flat
         reward = float(flat.reward[action])
         if flat.mean[action] >= 0:
@@ -91,14 +93,14 @@ class _Flattener:
         if cell < 0:
             return Effect(float(self.flat.final[int(settled)][node]), {})
         if (settled, node) not in self.passed:
-            self.passed[settled, node] = self._effect(
+            self.passed[settled, node] = self._find_effect(
                 int(self.flat.action_ptr[cell]), settled=settled
             )
         return self.passed[settled, node]
 
     def table(self) -> TabularMDP:
         """The table of the model."""
-        start, early = self._start()
+        start, early = self._find_start()
         if not start:
             return self._end_at_once()
         timeless = not early and all(
@@ -137,8 +139,8 @@ class _Flattener:
         first[end] = max(0.0, 1.0 - first.sum())
         return TabularMDP(
             p, r, horizon, start=first,
-            state_names=self._names(keys, timeless),
-            action_names=self._action_names(deciders, width),
+            state_names=self._name_states(keys, timeless),
+            action_names=self._name_actions(deciders, width),
         )  # fmt: skip
 
     def _end_at_once(self) -> TabularMDP:
@@ -147,7 +149,7 @@ class _Flattener:
         rows = [[[0.0, 1.0]], [[0.0, 1.0]]]
         return TabularMDP(rows, [[paid], [0.0]], self.graph.horizon, state_names=["start", "end"])
 
-    def _start(self) -> tuple[dict[int, float], dict[int, float]]:
+    def _find_start(self) -> tuple[dict[int, float], dict[int, float]]:
         """The law of the first decision state, and what is paid on the way to it, per state."""
         reached: dict[int, float] = {}
         whole = 0.0
@@ -162,7 +164,7 @@ class _Flattener:
         # Paid whatever the agent does, so it may be spread over the first decisions.
         return reached, dict.fromkeys(reached, whole / total)
 
-    def _names(self, keys: list[tuple[int, int]], timeless: bool) -> list[str]:
+    def _name_states(self, keys: list[tuple[int, int]], timeless: bool) -> list[str]:
         model, names = self.compiled.model, []
         for t, node in keys:
             x, y = self.graph.state(self.graph.layers, node)
@@ -170,7 +172,7 @@ class _Flattener:
             names.append(f"{model.x_label(x)} | {model.y_label(y)}{step}")
         return [*names, "end"]
 
-    def _action_names(self, deciders: list[int], width: int) -> list[str] | None:
+    def _name_actions(self, deciders: list[int], width: int) -> list[str] | None:
         label, side = self.compiled.model.action_label, self.graph.layers
         sets: set[tuple[Any, ...]] = {tuple(map(label, side.choices[node])) for node in deciders}
         names = next(iter(sets))

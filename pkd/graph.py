@@ -14,7 +14,7 @@ import math
 import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import attrs
 
@@ -126,7 +126,13 @@ class Layers(Sequence[dict[int, Mask]]):
     def __len__(self) -> int:
         return self.horizon
 
-    def __getitem__(self, t: Any) -> Any:
+    @overload
+    def __getitem__(self, t: int) -> dict[int, Mask]: ...
+
+    @overload
+    def __getitem__(self, t: slice) -> list[dict[int, Mask]]: ...
+
+    def __getitem__(self, t: int | slice) -> dict[int, Mask] | list[dict[int, Mask]]:
         if isinstance(t, slice):
             return [self[i] for i in range(*t.indices(self.horizon))]
         t = range(self.horizon)[t]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pkd.engine.compiled import Compiled
-from pkd.explore import QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.explore import Progress, QueuesMatterError, TooManyStatesError, explore, has_queue
 from pkd.graph import Graph
 from pkd.model import Law, PartiallyKnownMDP
 from pkd.problem import Problem, read
@@ -20,12 +18,12 @@ STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 def compile(
     model: PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law],
     large: bool | None = None,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
     large: True for the engine of large models (stripes), False for that of small ones (nodes); by
-    default the core decides. A compiled model is returned as it is; of a problem the model is taken.
+    default the core decides. A compiled model is returned as it is; a problem gives its model.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -48,7 +46,7 @@ def compile(
         raise
 
 
-def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Compiled:
+def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Progress | None) -> Compiled:
     if large or (large is None and has_queue(model)):
         found = _try_stripes(model, bool(large), progress)
         if found is not None:
@@ -58,7 +56,9 @@ def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Any) -> Comp
     return NodeEngine(explore(model, progress=progress))
 
 
-def _try_stripes(model: PartiallyKnownMDP, wanted: bool, progress: Any) -> Compiled | None:
+def _try_stripes(
+    model: PartiallyKnownMDP, wanted: bool, progress: Progress | None
+) -> Compiled | None:
     """The model as stripes, where that pays or is wanted; None: keep every state apart."""
     from pkd.engine.stripes.engine import StripeEngine
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 # Which action each decision state takes in each layer, in the engine's own order.
 Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
+Result = TypeVar("Result")
 # {z: {x': n}}, of an unknown reward {feature: {value: n}}
 Counts = Mapping[Any, Mapping[Any, float]]
 
@@ -181,7 +182,12 @@ class Compiled(ABC):
         """
 
     @abstractmethod
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         """Calls an adapter's kernel for this engine: its arrays first, then the arguments."""
 
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:

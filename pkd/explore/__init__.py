@@ -18,15 +18,21 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
-from pkd.explore.reader import QueuesMatterError, TooManyStatesError, is_pair, overrides
+from pkd.explore.reader import Progress, QueuesMatterError, TooManyStatesError, is_pair, overrides
 from pkd.explore.walk import Walker
 from pkd.graph import Graph
 from pkd.model import PartiallyKnownMDP
 from pkd.queue import find_queue
 
-__all__ = ["QueuesMatterError", "TooManyStatesError", "explore", "has_queue", "overrides"]
+__all__ = [
+    "Progress",
+    "QueuesMatterError",
+    "TooManyStatesError",
+    "explore",
+    "has_queue",
+    "overrides",
+]
 
 
 def explore(
@@ -35,7 +41,7 @@ def explore(
     hide_queues: bool = False,
     max_states: int | None = None,
     strict: bool = True,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> Graph:
     """The graph of everything that can be reached.
 

@@ -34,12 +34,15 @@ from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, repla
 
 __all__ = [
     "PROBABILITY_SLACK",
+    "Progress",
     "QueuesMatterError",
     "Reader",
     "TooManyStatesError",
     "is_pair",
     "overrides",
 ]
+
+Progress = Callable[[int], object]  # is called with the number of nodes
 
 PROBABILITY_SLACK = 1e-9
 NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
@@ -57,7 +60,7 @@ class TooManyStatesError(ModelError):
         self.layer = layer
         super().__init__(f"more than {most} states can be reached, the next one (x={x!r}, y={y!r})")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[ModelError], tuple[object]]:
         return ModelError, (self.findings,)
 
 
@@ -91,7 +94,7 @@ class Reader:
         hidden: bool,
         max_states: int | None,
         strict: bool,
-        progress: Any,
+        progress: Progress | None,
     ) -> None:
         horizon = model.horizon
         if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):

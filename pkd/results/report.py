@@ -190,9 +190,9 @@ def _write_section(name: str, run: Run, number: int) -> str:
         "optimal value": _format_number(run.optimal_value),
         "final regret": _format_number(float(run.regret[-1])),
         _LATE[0]: _format_number(_measure_late_regret(run)),
-        _LATE[
-            1
-        ]: f"{_find_reached([run], first)}; the first policy is worth {_format_number(first)}",
+        _LATE[1]: (
+            f"{_find_reached([run], first)}; the first policy is worth {_format_number(first)}"
+        ),
         "value of the last policy": _format_number(float(run.policy_values[-1])),
         "violations of optimism": (
             f"{run.violations} of {_format_count(len(run.plans), 'plan')} "
@@ -239,8 +239,8 @@ def _draw_figure(run: Run, number: int) -> str:
         )
         says = (
             "Two panels over episodes. Cumulative regret ends at "
-            f"{_format_number(float(run.regret[-1]))}. Upper values go from {believed}, "
-            f"values of the policy from {worth}; the optimum is {_format_number(run.optimal_value)}."
+            f"{_format_number(float(run.regret[-1]))}. Upper values go from {believed}, values of "
+            f"the policy from {worth}; the optimum is {_format_number(run.optimal_value)}."
         )
         drawn = inline(figure, says, f"run {number}")
     caption = (
@@ -268,8 +268,8 @@ def _write_counts(run: Run) -> str:
             *cells[-EXTREMES:],
         ]
     some = (
-        f"{_format_count(len(visits), 'unknown feature')}, {never or 'none'} of them never visited; "
-        "the most visited first."
+        f"{_format_count(len(visits), 'unknown feature')}, {never or 'none'} of them never "
+        "visited; the most visited first."
     )
     return f"<h3>Counts</h3>{table(['feature', 'visits', 'outcomes seen'], cells, some)}"
 

@@ -126,7 +126,7 @@ class Run:
                     f"{apart.size} of {mine.size} {words} differ, first number {i + 1}: "
                     f"{mine[i]:.17g} and {theirs[i]:.17g}"
                 )
-        mine, theirs = _counts_by_text(self.counts, other.counts)
+        mine, theirs = _index_counts(self.counts, other.counts)
         features = [z for z in {**mine, **theirs} if mine.get(z) != theirs.get(z)]
         if features:
             z = features[0]
@@ -202,7 +202,7 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
         return None
 
 
-def _counts_by_text(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
+def _index_counts(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
     """Counts by the text that tells values apart, so that runs from files can be compared.
 
     Files of the first form have only the repr of a value of a model's own class.

@@ -13,7 +13,6 @@ import pytest
 
 from pkd.check import check_model
 from pkd.model import CHANCE, Known, ModelError, PartiallyKnownMDP, UnknownReward, sure
-from pkd.tabular import TabularMDP
 from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having
 
 AT = "x=None, y=1"

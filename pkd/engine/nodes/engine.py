@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
 from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.graph import DECIDE, SETTLED, Graph, Side
@@ -80,7 +80,7 @@ class NodeEngine(Compiled):
             raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
-        node = self._node(h, x, y)
+        node = self._find_node(h, x, y)
         choices = self.graph.layers.choices[node]
         if choices is None:
             raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
@@ -113,7 +113,7 @@ class NodeEngine(Compiled):
         if not 1 <= h <= self.horizon:
             raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
 
-    def _node(self, h: int, x: Any, y: Any) -> int:
+    def _find_node(self, h: int, x: Any, y: Any) -> int:
         self._check_step(h)
         node = self.graph.find(x, y)
         if node is None or not self.graph.holds(h - 1, node):
@@ -131,7 +131,7 @@ class NodeEngine(Compiled):
         self, program: kernels.Program, belief: Belief, *, keep: bool = False
     ) -> kernels.Scratch:
         """The memory of one call."""
-        cap, width = self._limits(program, belief)
+        cap, width = self._find_limits(program, belief)
         largest = int(np.diff(program.group_pair).max(initial=1))
         return kernels.Scratch(
             v=np.tile(self.flat.final[0], (2, 1)),
@@ -146,7 +146,9 @@ class NodeEngine(Compiled):
             kept=np.zeros(self.n_states if keep else 0),
         )
 
-    def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
+    def _find_limits(
+        self, program: kernels.Program, belief: Belief
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The cap on pV + bonus and the width of values, for each group.
 
         Only one layer if all layers have the same.
@@ -161,10 +163,10 @@ class NodeEngine(Compiled):
         return self._find_caps(self.program)
 
     def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
-        cap, width, *_ = self._ranges(program)
+        cap, width, *_ = self._find_ranges(program)
         return cap, width
 
-    def _ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
+    def _find_ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
         """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
         hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
@@ -174,16 +176,18 @@ class NodeEngine(Compiled):
         return cap, width, lo, hi, lo_settled, hi_settled
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        _, _, lo, hi, lo_settled, hi_settled = self._ranges(self.full, self.horizon)
+        _, _, lo, hi, lo_settled, hi_settled = self._find_ranges(self.full, self.horizon)
         for t in range(self.horizon):
             nodes = np.fromiter(self.graph.members[t], np.int64)
-            yield from self._extremes(self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}")
+            yield from self._find_extremes(
+                self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}"
+            )
         nodes = np.fromiter(self.graph.ends, np.int64)
-        yield from self._extremes(
+        yield from self._find_extremes(
             self.graph.settled, nodes, lo_settled, hi_settled, "after the last action"
         )
 
-    def _extremes(
+    def _find_extremes(
         self, side: Side, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
     ) -> Iterator[tuple[str, float, float]]:
         for node in (
@@ -193,7 +197,7 @@ class NodeEngine(Compiled):
             yield f"to go from (x={x!r}, y={y!r}) {when}", float(lo[node]), float(hi[node])
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
-        node, t = self._node(h, x, y), h - 1
+        node, t = self._find_node(h, x, y), h - 1
         kept = self._kept
         if kept is None or kept[0] is not belief or kept[1] != t:
             scratch = self.scratch(self.full, belief, keep=True)
@@ -202,11 +206,11 @@ class NodeEngine(Compiled):
         choices = self.graph.layers.choices[node]
         if choices is None:
             return {None: float(kept[3][node])}
-        cell = int(self._cell_at(t)[node])
+        cell = int(self._find_cell(t)[node])
         first = int(self.full.action_ptr[cell])
         return {action: float(kept[2][first + i]) for i, action in enumerate(choices)}
 
-    def _cell_at(self, t: int) -> np.ndarray:
+    def _find_cell(self, t: int) -> np.ndarray:
         """The cell of each decision node in layer t, in the full program."""
         level = kernels.LAST if t == self.horizon - 1 else kernels.STEP
         first, last = self.full.levels[level, :2]
@@ -222,7 +226,12 @@ class NodeEngine(Compiled):
         count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_nodes(self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:

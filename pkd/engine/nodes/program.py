@@ -165,9 +165,9 @@ def assemble_program(
     )  # fmt: skip
     if inline:
         _inline(graph, flat, branches)
-    chances = _chances_in(graph, flat)
-    kept = _reached(graph, flat, branches, chances)
-    level, n_levels, settlement = _levels(flat, branches, kept, chances)
+    chances = _find_chances(graph, flat)
+    kept = _find_reached(graph, flat, branches, chances)
+    level, n_levels, settlement = _find_levels(flat, branches, kept, chances)
     return _order(graph, flat, branches, kept, level, n_levels, settlement, weights)
 
 
@@ -210,7 +210,7 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
     raise ModelError("CHANCE states form a cycle")
 
 
-def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
+def _find_landings(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
     """(cell, landing) for the branches of some cells, each pair once."""
     of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
     of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
@@ -220,7 +220,7 @@ def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, 
     return pairs // count, pairs % count
 
 
-def _chances_in(graph: Graph, flat: Flat) -> tuple[Array, Array]:
+def _find_chances(graph: Graph, flat: Flat) -> tuple[Array, Array]:
     """(landing, cell) for every CHANCE state that a landing holds."""
     which, places = spread(flat.landing_ptr[:-1], flat.landing_ptr[1:])
     node, settled = flat.landing_node[places], np.array(graph.settling, bool)[which]
@@ -232,7 +232,9 @@ def _chances_in(graph: Graph, flat: Flat) -> tuple[Array, Array]:
     return which[chance], cell[chance]
 
 
-def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array, Array]) -> Array:
+def _find_reached(
+    graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array, Array]
+) -> Array:
     """The cells that are left when inlined CHANCE states are not needed any more."""
     kept = flat.part <= LAST
     for node, _, _ in graph.start:
@@ -241,7 +243,7 @@ def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array
     fresh = np.flatnonzero(kept)
     while len(fresh):
         met = np.zeros(len(flat.landing_ptr), bool)
-        met[_landings_of(flat, branches, fresh)[1]] = True
+        met[_find_landings(flat, branches, fresh)[1]] = True
         found = np.zeros(len(flat.node), bool)
         found[chances[1][met[chances[0]]]] = True
         fresh = np.flatnonzero(found & ~kept)
@@ -249,7 +251,7 @@ def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array
     return kept
 
 
-def _levels(
+def _find_levels(
     flat: Flat, branches: _Branches, kept: Array, chances: tuple[Array, Array]
 ) -> tuple[Array, int, int]:
     """(level of each cell, number of levels, first level of the settlement).
@@ -261,7 +263,7 @@ def _levels(
     for part in (CHANCES, SETTLED):
         bounds.append(at)
         cells = np.flatnonzero(kept & (flat.part == part))
-        source, landing = _landings_of(flat, branches, cells)
+        source, landing = _find_landings(flat, branches, cells)
         left = np.zeros(len(flat.node), bool)
         left[cells] = True
         while len(cells):
@@ -285,7 +287,7 @@ def _order(
 ) -> Program:  # fmt: skip
     horizon, n_unknown = graph.horizon, len(graph.features)
     cells = np.flatnonzero(kept)
-    first, last = _cell_windows(graph, flat, cells)
+    first, last = _find_windows(graph, flat, cells)
     order = np.lexsort((cells, first, level[cells]))
     cells, first, last = cells[order], first[order], last[order]
     action_ptr, actions = take(flat.action_ptr, cells)
@@ -331,7 +333,7 @@ def _order(
     group_landing = pair_landing[member][group_order]
     group_ptr, places = take(flat.landing_ptr, group_landing)
     group_pair = lengths_to_ptr(np.bincount(pair_group, minlength=len(member)))
-    packing, matrix = _matrices(flat.row_ptr, pair_row, group_pair)
+    packing, matrix = _fill_matrices(flat.row_ptr, pair_row, group_pair)
     group_level = pair_level[member][group_order]
     edges = np.arange(n_levels)
     bounds = [
@@ -369,7 +371,7 @@ def _order(
     )
 
 
-def _cell_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:
+def _find_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:
     """The layers in which cells are needed; the settlement is layer H."""
     part, horizon = flat.part[cells], graph.horizon
     node = np.where(part == SETTLED, 0, flat.node[cells])
@@ -380,7 +382,7 @@ def _cell_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]
     return first, last
 
 
-def _matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array, Array]:
+def _fill_matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array, Array]:
     """Where the matrix of each group stands, and what it consists of; equal groups share one."""
     known: dict[bytes, int] = {}
     pieces, at = [], 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, Policy, Result, reward_limits
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, to_arrays
@@ -324,7 +324,7 @@ class StripeEngine(Compiled):
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         self._check_step(h)
         plain = self.plain
-        reached = plain._reached(h - 1)
+        reached = plain._find_reached(h - 1)
         part = LAST if h == self.horizon else STEP
         for stripe, window in zip(self.table.stripes, plain.arrays.windows, strict=True):
             if stripe.part == part and window >> (h - 1) & 1:
@@ -336,12 +336,12 @@ class StripeEngine(Compiled):
     def _holds(self, t: int, x: int, column: int) -> bool:
         plain = self.plain
         if plain._keeps_layers:
-            return bool(plain._reached(t)[x, column])
+            return bool(plain._find_reached(t)[x, column])
         parts = [LAST, CHANCES] if t == self.horizon - 1 else [STEP, CHANCES]
         found = [plain.arrays.stripe_at(part, x, column) for part in parts]
         return any(stripe >= 0 and plain.arrays.windows[stripe] >> t & 1 for stripe in found)
 
-    def _reached(self, t: int) -> np.ndarray:
+    def _find_reached(self, t: int) -> np.ndarray:
         """Which states can occur in layer t, (X, columns)."""
         g, shape = self.arrays.stripes, (len(self.table.xs), self.layout.columns[0])
         with self._lock:
@@ -373,32 +373,32 @@ class StripeEngine(Compiled):
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
         """Over the reachable states; over all states of their stripes where reach is not cached."""
         plain = self.plain
-        belief, crew, horizon = self._ranging_belief(), Crew(1), self.horizon
+        belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
         memory, pack, policy = plain._borrow(belief), plain._pack(belief), plain.policy()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
         plain._sweep_layer(crew, belief, pack, -1, horizon, source, source, policy, False)
-        yield from plain._extremes(source, horizon, "after the last action")
+        yield from plain._find_extremes(source, horizon, "after the last action")
         for t in range(horizon - 1, -1, -1):
             first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
             plain._sweep_layer(crew, belief, pack, first, t, source, target, policy, False)
-            yield from plain._extremes(target, t, f"at step {t + 1}")
+            yield from plain._find_extremes(target, t, f"at step {t + 1}")
             source = target
 
-    def _ranging_belief(self) -> Belief:
+    def _make_ranging_belief(self) -> Belief:
         """A belief under which a sweep computes the possible returns to go of every state."""
         p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
         ell = np.zeros(max(len(self.weights), 1))
         n, mean = np.zeros(len(self.features)), np.zeros(len(self.rewards))
         return Belief(p, n, mean, ell, 1, 0.0, 0.0, 1.0, math.inf, math.nan)
 
-    def _extremes(
+    def _find_extremes(
         self, layer: kernels.Layer, t: int, when: str
     ) -> Iterator[tuple[str, float, float]]:
         """The lowest and the highest return to go of a layer."""
         low, high = math.inf, -math.inf
         settled = t == self.horizon
-        reached = self._reached(t) if self._keeps_layers and not settled else None
+        reached = self._find_reached(t) if self._keeps_layers and not settled else None
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
             if window >> t & 1 and (stripe.part == SETTLED) == settled:
                 at = np.ix_(
@@ -440,7 +440,12 @@ class StripeEngine(Compiled):
         count, due = walk.episodes(g, self.walk, world, policy, tally, rng, path, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_stripes(self.arrays.stripes, self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:
