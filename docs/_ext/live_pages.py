@@ -1,8 +1,8 @@
 """Directives whose text comes from the code, so that a page is never out of date.
 
 `command-help` is the help of `pkd` and of each of its commands. `check-catalogue` lists all checks
-of `pkd.check_model` with its docstring. `model-list` lists the registered models. `paper-map` is one
-part of docs/map.toml.
+of `pkd.check_model` with their docstrings. `model-list` lists the registered models. `paper-map` is
+one part of docs/map.toml.
 """
 
 from __future__ import annotations
