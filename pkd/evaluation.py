@@ -437,9 +437,7 @@ class _Forward:
         cell_of, final = flat.cell_of[2 if settled else 0], flat.final[int(settled)]
         kinds = flat.kind[int(settled)]
         while len(here.p):
-            decides = (
-                np.zeros(len(here.p), bool) if settled else kinds[here.node] == DECIDE
-            )
+            decides = np.zeros(len(here.p), bool) if settled else kinds[here.node] == DECIDE
             decisions.append(here.take(decides))
             cell = np.where(decides, -1, cell_of[here.node])
             stops = ~decides & (cell < 0)
