@@ -285,7 +285,7 @@ def find_moments(engine: NodeEngine, truth: Truth, choices: Choices) -> tuple[fl
             if number < CHANCES:
                 source = settled if number == LAST else layers[(t + 1) % 2]
             edges.fill(level, t, source)
-            _back_up(engine, level, t, edges.e, paid, weights, target)
+            _back_up(engine, level, t, edges.e, source, paid, weights, target)
     start = layers[0][:, g.start_node]
     mean = float(g.start_p @ start[0])
     return mean, float(g.start_p @ (start[1] + (start[0] - mean) ** 2))
@@ -347,9 +347,13 @@ class _Edges:
 
 
 def _back_up(
-    engine: NodeEngine, level: _Level, t: int, e: Array, paid: Array, weights: Array, target: Array
-) -> None:
-    """Fills the mean and the variance of the return to go of the cells of a level."""
+    engine: NodeEngine, level: _Level, t: int, e: Array, source: Array, paid: Array, weights: Array,
+    target: Array,
+) -> None:  # fmt: skip
+    """Fills the mean and the variance of the return to go of the cells of a level.
+
+    A branch reads its pair in e, or the one node of source that a known law leads to.
+    """
     g, (first, last) = engine.program, level.cells
     last = first + int(np.searchsorted(g.cell_first[first:last], t, "right"))
     if first == last:
@@ -358,7 +362,11 @@ def _back_up(
     actions = slice(int(action_ptr[0]), int(action_ptr[-1]))
     branch_ptr = g.branch_ptr[actions.start : actions.stop + 1]
     branches = slice(int(branch_ptr[0]), int(branch_ptr[-1]))
-    p, (after, variance) = g.branch_p[branches], e[:, g.branch_pair[branches]]
+    p, pair = g.branch_p[branches], g.branch_pair[branches]
+    after, variance = np.empty((2, len(pair)))
+    lone = pair < 0
+    after[~lone], variance[~lone] = e[:, pair[~lone]]
+    after[lone], variance[lone] = source[:, -1 - pair[lone]]
     after += g.branch_reward[branches]
     ptr = branch_ptr[:-1] - branches.start
     q = np.add.reduceat(p * after, ptr)
