@@ -39,7 +39,7 @@ __all__ = ["Choices", "Evaluation", "evaluate", "tabulate_weights"]
 Array = np.ndarray
 
 MOST_VALUES = 1_000_000  # values that the law of a return may have
-LIVE_PER_VALUE = 10  # pairs (state, paid so far) that may be held for each of them
+LIVE_PER_VALUE = 4  # pairs (state, paid so far) that may be held for each of them
 CHUNK = 1 << 21  # moves that are followed at once
 NOISE = 1e-12  # sums that differ by less, relative to the largest one, differ by rounding
 SLACK = 1e-9  # by which probabilities of actions may miss 1

@@ -41,6 +41,15 @@ from pkd.graph import (
     join_boxes,
     list_letters,
 )
+from pkd.limits import (
+    VARIABLE,
+    Progress,
+    Ticker,
+    TooLargeError,
+    find_max_bytes,
+    find_max_states,
+    read_resident,
+)
 from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
@@ -53,16 +62,16 @@ MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3  # from so many branches on, states
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
 
 
-class TooManyStatesError(ModelError):
+class TooManyStatesError(TooLargeError):
     """A model has more states than the walk may hold: `layer` and `state` say where it stopped."""
 
-    def __init__(self, most: float, layer: int, state: tuple[Any, Any]) -> None:
+    def __init__(self, found: str, layer: int, state: tuple[Any, Any]) -> None:
         x, y = self.state = state
         self.layer = layer
-        super().__init__(f"more than {most} states can be reached, the next one (x={x!r}, y={y!r})")
-
-    def __reduce__(self) -> Any:
-        return ModelError, (self.findings,)
+        super().__init__(
+            f"{found} by step {layer}, the next one (x={x!r}, y={y!r}). Give a smaller model, or "
+            f"raise the limit by max_states=... or by the environment variable {VARIABLE}"
+        )
 
 
 class QueuesMatterError(Exception):
@@ -75,13 +84,15 @@ def explore(
     hide_queues: bool = False,
     max_states: int | None = None,
     strict: bool = True,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> Graph:
     """The graph of everything that can be reached.
 
     hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk gives
-    up with a `TooManyStatesError`. strict: answers are checked as they are used; a model that breaks
-    the contract gets the full report of `check_model`. progress: called with the number of nodes.
+    up with a `TooManyStatesError`; by default what PKD_MAX_STATES says, or what fits into half of the
+    memory. strict: answers are checked as they are used; a model that breaks the contract gets the
+    full report of `check_model`. progress: called with the number of nodes; by default a walk of
+    more than two seconds is shown on the terminal.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
@@ -89,18 +100,20 @@ def explore(
     >>> graph.n_states, graph.features, list(graph.decision_states(2))
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
     """
+    ticker, limits = Ticker(), (find_max_states(max_states), find_max_bytes(max_states))
     with _no_collection():
-        if not strict:
-            return _Explorer(model, hide_queues, max_states, strict, progress).run()
         try:
-            return _Explorer(model, hide_queues, max_states, strict, progress).run()
+            return _Explorer(model, hide_queues, limits, strict, progress or ticker).run()
         except (QueuesMatterError, TooManyStatesError, MemoryError):
             raise
         except Exception:
-            from pkd.check import explain
+            if strict:
+                from pkd.check import explain
 
-            explain(model)
+                explain(model)
             raise
+        finally:
+            ticker.close()
 
 
 def has_queue(model: PartiallyKnownMDP) -> bool:
@@ -135,16 +148,16 @@ class _Explorer:
         self,
         model: PartiallyKnownMDP,
         hidden: bool,
-        max_states: int | None,
+        limits: tuple[int, float],
         strict: bool,
-        progress: Any,
+        progress: Progress,
     ) -> None:
         horizon = model.horizon
         if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
             raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
         self.graph = Graph(model, int(horizon), hidden)
         self.model, self.hidden, self.strict = model, hidden, strict
-        self.max_states = math.inf if max_states is None else max_states
+        self.max_states, self.most_bytes = limits
         self.progress = progress
         self.veil = Veil()
         graph, cells = self.graph, self.graph.cells
@@ -540,10 +553,22 @@ class _Explorer:
         if (
             node >= self.max_states
         ):  # a state may be in the layers and in the settlement: not counted twice
-            raise TooManyStatesError(self.max_states, self.layer, (x, self.graph.blocks[block].y))
-        if self.progress is not None and self.n_nodes % REPORT_NODES == 0:
-            self.progress(self.n_nodes)
+            found, state = self.max_states, (x, self.graph.blocks[block].y)
+            raise TooManyStatesError(f"more than {found} states can be reached", self.layer, state)
+        if self.n_nodes % REPORT_NODES == 0:
+            self._report(x, block)
         return node
+
+    def _report(self, x: Any, block: int) -> None:
+        """Tells how far the walk is, and stops it before the memory of the machine is used up."""
+        self.progress(self.n_nodes)
+        held = read_resident()
+        if held > self.most_bytes:
+            raise TooManyStatesError(
+                f"{self.n_nodes} states were found and {held / 1e9:.3g} GB of memory are in use",
+                self.layer,
+                (x, self.graph.blocks[block].y),
+            )
 
     def _kind(self, x: Any, block: Block) -> tuple[int, Any]:
         if self.hidden and block.path is not None:

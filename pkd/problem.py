@@ -60,7 +60,7 @@ class Problem(Protocol):
         """What only the exact planner and the simulator get."""
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Pair:
     """A problem from its two halves."""
 

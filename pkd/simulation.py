@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,13 @@ from pkd.engine.belief import Tally, World
 from pkd.engine.bonus import count, count_reward
 from pkd.engine.compiled import Act, Truth
 from pkd.engine.random import draw, uniform
+from pkd.evaluation import find_policy_fault, read_weights
 from pkd.model import CHANCE, END, Episode, Known, Law, ModelError, Transition, UnknownReward
 from pkd.planning import Model, Plan, Policy, resolve, seed_words
 
 __all__ = ["Simulator", "simulate"]
+
+BULK = 100_000  # episodes of one compiled call: an interrupt is answered between two of them
 
 
 def simulate(
@@ -46,10 +49,11 @@ class Simulator:
         self, model: Model, law: Law | Truth | None = None, *, seed: int = 0
     ) -> None:
         if isinstance(law, Truth) and isinstance(model, Compiled):
-            self.compiled, self.truth, self._reveal = model, law, None
+            self.compiled, self.truth = model, law
         else:
             self.compiled, found = resolve(model, law)  # type: ignore[arg-type]
-            self.truth, self._reveal = self.compiled.truth(found), getattr(found, "reveal", None)
+            self.truth = self.compiled.truth(found)
+        self._reveal = getattr(self.truth.law, "reveal", None)
         self.rng = seed_words(seed)
         # For what the law reveals at the end of an episode.
         sequence = np.random.SeedSequence(entropy=int(seed), spawn_key=(1,))
@@ -59,6 +63,31 @@ class Simulator:
     def play(self, policy: Policy, episodes: int) -> list[Episode]:
         """So many episodes."""
         return [self.episode(policy) for _ in range(episodes)]
+
+    def returns(self, policy: Policy, episodes: int) -> np.ndarray:
+        """The returns of so many episodes, (episodes,); those of a plan are played in compiled code.
+
+        >>> import pkd
+        >>> rows = [[[0.5, 0.5]], [[0.5, 0.5]]]
+        >>> heads = pkd.TabularMDP(rows, [[0.0], [1.0]], 10, start=[0.5, 0.5])
+        >>> returns = pkd.Simulator(heads).returns(pkd.plan(heads), 100_000)
+        >>> abs(returns.mean() - 5) < 0.02, abs(returns.var() - 2.5) < 0.04
+        (True, True)
+        """
+        returns = np.zeros(episodes)
+        if not (isinstance(policy, Plan) and policy.compiled is self.compiled):
+            for k in range(episodes):
+                returns[k] = self.episode(policy).total
+            return returns
+        tally, done = self.compiled.tally(), 0
+        tally.marks[:] = tally.reward_marks[:] = np.inf  # no plan is ever due
+        while done < episodes:
+            chunk = returns[done : done + BULK]
+            count, _ = self.compiled.episodes(
+                self.truth.world, policy.choices, tally, self.rng, chunk
+            )
+            done += count
+        return returns
 
     def episode(self, policy: Policy) -> Episode:
         """The next episode."""
@@ -94,11 +123,7 @@ def play_model(
         action = None
         if kind is not CHANCE:
             taken += 1
-            action = act(taken, x, y)
-            if action not in kind:
-                raise ModelError(
-                    f"the policy takes {action!r} at step {taken} in (x={x!r}, y={y!r}); expected one of {list(kind)!r}"
-                )
+            action = _choose(act(taken, x, y), list(kind), f"step {taken} in (x={x!r}, y={y!r})", rng)
         reward = model.reward(x, y, action)
         if isinstance(reward, UnknownReward):
             w = compiled.reward_index[reward.feature]
@@ -118,6 +143,20 @@ def play_model(
         moves.append(Transition(x, y, action, x_next, y_next, float(reward)))
         x, y = x_next, y_next
     return Episode(moves, final=float(model.final(x, y))), due
+
+
+def _choose(answer: Any, actions: list[Any], where: str, rng: np.ndarray) -> Any:
+    """The action that a policy answered, drawn where it gave {action: probability}."""
+    if not isinstance(answer, Mapping):
+        if answer not in actions:
+            raise ModelError(
+                f"the policy takes {answer!r} at {where}; expected one of {actions!r}"
+            )
+        return answer
+    fault = find_policy_fault(answer, actions)
+    if fault is not None:
+        raise ModelError(f"the policy {fault} at {where}")
+    return _draw_one([(p, action) for action, p in read_weights(answer)], rng)[1]
 
 
 def _draw_one(branches: Sequence[Any], rng: np.ndarray) -> Any:
