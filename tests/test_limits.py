@@ -116,6 +116,16 @@ def test_the_refusal_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> 
         refuse_bytes(9 * 10**9, "it")
 
 
+def test_a_long_walk_of_small_layers_takes_linear_time() -> None:
+    seconds = []
+    for most in (4_000, 32_000):
+        began = time.perf_counter()
+        with pytest.raises(ModelError):
+            pkd.compile(Endless(), max_states=most)
+        seconds.append(time.perf_counter() - began)
+    assert seconds[1] < 24 * seconds[0]  # 8 times as long; quadratic would be 64 times
+
+
 def test_a_refusal_can_cross_to_another_process() -> None:
     with pytest.raises(ModelError) as error:
         pkd.compile(Endless(), max_states=10)

@@ -255,7 +255,7 @@ class StripeEngine(Compiled):
             if t < self.horizon
             else (g.settlement, len(g.level_ptr) - 1)
         )
-        if crew.threads < 2:
+        if crew.threads < 2 and self.n_states < PARALLEL_WORK:
             return int(
                 kernels.sweep_layer(
                     g, belief, pack, first, lo, hi, t, source, target, policy, follow
