@@ -16,7 +16,7 @@ and U is .25 in both states; at the start M = 1, and U = .25 + ((1.5 - 1)^2 + (.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,7 +64,7 @@ def evaluate(
     0.625
     """
     if policy is None:
-        law, policy = None, law  # type: ignore[assignment]
+        law, policy = None, law
     if not isinstance(policy, Plan) and not callable(policy):
         raise ModelError(
             f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"

@@ -168,7 +168,8 @@ def _is_compiled(given: Any) -> bool:
 
 def _check_law(name: str, law: Any) -> Law:
     if isinstance(law, Mapping) or callable(law):
-        return law
+        found: Law = law
+        return found
     raise ModelError(
         f"{name} is {law!r}; expected a mapping {{z: {{x': probability}}}} or a function of z"
     )

@@ -63,7 +63,7 @@ def test_the_environment_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("given", [0, -1, True, 2.5, "10"])
 def test_a_limit_is_a_whole_number(given: Any) -> None:
-    with pytest.raises(ModelError, match="max_states is .*; expected a whole number >= 1"):
+    with pytest.raises(ModelError, match=r"max_states is .*; expected a whole number >= 1"):
         find_max_states(given)
 
 
