@@ -25,6 +25,7 @@ import numpy as np
 
 from pkd.engine.compiled import Act, Compiled, Truth
 from pkd.engine.nodes.kernels import CHANCES, LAST, STEP
+from pkd.engine.play import find_policy_fault, read_weights
 from pkd.engine.segments import lengths_to_ptr, spread
 from pkd.graph import DECIDE
 from pkd.model import Law, ModelError
@@ -39,10 +40,9 @@ __all__ = ["Choices", "Evaluation", "evaluate", "tabulate_weights"]
 Array = np.ndarray
 
 MOST_VALUES = 1_000_000  # values that the law of a return may have
-LIVE_PER_VALUE = 10  # pairs (state, paid so far) that may be held for each of them
+LIVE_PER_VALUE = 4  # pairs (state, paid so far) that may be held for each of them
 CHUNK = 1 << 21  # moves that are followed at once
 NOISE = 1e-12  # sums that differ by less, relative to the largest one, differ by rounding
-SLACK = 1e-9  # by which probabilities of actions may miss 1
 SHOWN_FINDINGS = 10
 
 
@@ -180,29 +180,6 @@ def tabulate_weights(engine: NodeEngine, act: Act) -> Choices:
             raise ModelError(findings[:SHOWN_FINDINGS])
         layers.append((np.array(places, np.int64), np.array(weights, float)))
     return Choices(ptr, layers)
-
-
-def read_weights(answer: Any) -> list[tuple[Any, float]]:
-    """What a policy answered, as pairs (action, probability > 0)."""
-    if not isinstance(answer, Mapping):
-        return [(answer, 1.0)]
-    return [(action, float(p)) for action, p in answer.items() if p > 0]
-
-
-def find_policy_fault(answer: Any, actions: list[Any]) -> str | None:
-    """What is wrong with the answer of a policy, or None."""
-    if not isinstance(answer, Mapping):
-        return None if answer in actions else f"takes {answer!r}, expected one of {actions!r},"
-    strange = next((a for a, p in answer.items() if a not in actions and p != 0), None)
-    if strange is not None:
-        return f"takes {strange!r}, expected one of {actions!r},"
-    try:
-        masses = [float(p) for p in answer.values()]
-    except (TypeError, ValueError):
-        masses = [math.nan]
-    if not all(p >= 0 for p in masses) or not abs(math.fsum(masses) - 1) <= SLACK:
-        return f"is {answer!r}, expected probabilities that sum to 1,"
-    return None
 
 
 class _RandomisedError(Exception):

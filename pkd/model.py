@@ -216,6 +216,9 @@ class PartiallyKnownMDP(ABC):
     0.5
     """
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: horizon {getattr(self, 'horizon', 'not given')}>"
+
     horizon: int  # actions per episode
     # Bounds every return to go and caps unknown features; None: computed for each state.
     return_range: tuple[float, float] | None = None

@@ -14,10 +14,11 @@ from pkd.engine.belief import Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
-from pkd.problem import Problem, unpack
+from pkd.problem import Problem, read, unpack
 from pkd.results.files import read_npz, write_csv, write_npz
 
 if TYPE_CHECKING:
+    from pkd.evaluation import Evaluation
     from pkd.model import Episode
 
 __all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
@@ -111,12 +112,24 @@ class Plan:
         """Episodes of this policy under the law that it was made for, or under another one."""
         from pkd.simulation import Simulator
 
-        truth = self.truth if law is None else self.compiled.truth(law)
-        if truth is None:
+        found = self._find_law("simulate", law)
+        return Simulator(self.compiled, found, seed=seed).play(self, episodes)
+
+    def evaluate(self, law: Law | None = None) -> Evaluation:
+        """The return of this policy under the law that it was made for, or under another one."""
+        from pkd.evaluation import evaluate
+
+        return evaluate(self.compiled, self._find_law("evaluate", law), self)
+
+    def _find_law(self, call: str, law: Law | None) -> Law:
+        if law is not None:
+            return law
+        if self.truth is None:
             raise ModelError(
-                "this plan was made from counts and knows no law; give simulate(law=...)"
+                f"this plan was made from counts or read from a file and knows no law; "
+                f"give {call}(law=...)"
             )
-        return Simulator(self.compiled, truth, seed=seed).play(self, episodes)
+        return self.truth.law
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
@@ -134,9 +147,13 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | Path, model: Model) -> Plan:
-        """The plan that `save` wrote for this model; a file of another model is refused."""
+        """The plan that `save` wrote for this model; a file of another model is refused.
+
+        A problem in place of the model brings the law that `simulate` and `evaluate` use.
+        """
         arrays, meta = read_npz(path)
-        compiled = compile(model)
+        found, ask = read(model)
+        compiled = compile(found)
         if meta.get("kind") != "Plan":
             raise ModelError(f"{path} is not a plan that pkd saved")
         if meta.get("fingerprint") != compiled.fingerprint:
@@ -144,7 +161,9 @@ class Plan:
                 f"{path} is the plan of another model, or of an edited one; "
                 "give the model it was made for"
             )
-        return cls._restore(compiled, arrays, path)
+        plan = cls._restore(compiled, arrays, path)
+        plan.truth = None if ask is None else compiled.truth(ask())
+        return plan
 
     @classmethod
     def _restore(
@@ -184,8 +203,10 @@ def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
     return compile(model), law
 
 
-def plan(model: Model, law: Law | None = None) -> Plan:
+def plan(model: Model, law: Law | None = None, *, max_states: int | None = None) -> Plan:
     """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
+
+    max_states: states that may be held apart; see `compile`.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
@@ -196,7 +217,8 @@ def plan(model: Model, law: Law | None = None) -> Plan:
     >>> best.value, best.action(1, 0, None), best.values(1, 0, None)
     (1.25, 0, {0: 1.25, 1: 0.5})
     """
-    compiled, law = resolve(model, law)
+    found, law = unpack(model, law)
+    compiled = compile(found, max_states=max_states)
     truth = compiled.truth(law)
     return make_plan(compiled, truth.belief, truth)
 

@@ -46,7 +46,7 @@ def _names(value: Iterable[Any] | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(str(name) for name in value)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class TabularMDP:
     """A finite-horizon MDP with all its numbers.
 
@@ -69,6 +69,10 @@ class TabularMDP:
     def __attrs_post_init__(self) -> None:
         if findings := list(_findings(self)):
             raise ModelError(findings)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"
+        return f"<TabularMDP: {sizes}>"
 
     @property
     def n_states(self) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pkd.engine.compiled import Compiled
-from pkd.explore import Progress, QueuesMatterError, TooManyStatesError, explore, has_queue
+from pkd.explore import QueuesMatterError, explore, has_queue
 from pkd.graph import Graph
+from pkd.limits import Progress, TooLargeError, find_max_states
 from pkd.model import Law, PartiallyKnownMDP
 from pkd.problem import Problem, read
 
@@ -19,11 +20,14 @@ def compile(
     model: PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law],
     large: bool | None = None,
     progress: Progress | None = None,
+    max_states: int | None = None,
 ) -> Compiled:
     """The compiled form of a model, which all functions of `pkd` accept in its place.
 
     large: True for the engine of large models (stripes), False for that of small ones (nodes); by
     default the core decides. A compiled model is returned as it is; a problem gives its model.
+    progress: called with the number of states that have been found. max_states: states that may be
+    held apart, by default as many as fit into half of the memory, or as PKD_MAX_STATES says.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -35,9 +39,10 @@ def compile(
     found, _ = read(model)
     if isinstance(found, Compiled):
         return found
+    find_max_states(max_states)  # a bad limit is not the fault of the model
     try:
-        return _choose(found, large, progress)
-    except (TooManyStatesError, MemoryError):
+        return _choose(found, large, progress, max_states)
+    except (TooLargeError, MemoryError):
         raise
     except Exception:
         from pkd.check import explain
@@ -46,29 +51,33 @@ def compile(
         raise
 
 
-def _choose(model: PartiallyKnownMDP, large: bool | None, progress: Progress | None) -> Compiled:
+def _choose(
+    model: PartiallyKnownMDP, large: bool | None, progress: Progress | None, most: int | None
+) -> Compiled:
     if large or (large is None and has_queue(model)):
-        found = _try_stripes(model, bool(large), progress)
+        found = _try_stripes(model, bool(large), progress, most)
         if found is not None:
             return found
     from pkd.engine.nodes.engine import NodeEngine
 
-    return NodeEngine(explore(model, progress=progress))
+    return NodeEngine(explore(model, progress=progress, max_states=most))
 
 
 def _try_stripes(
-    model: PartiallyKnownMDP, wanted: bool, progress: Progress | None
+    model: PartiallyKnownMDP, wanted: bool, progress: Progress | None, most: int | None
 ) -> Compiled | None:
     """The model as stripes, where that pays or is wanted; None: keep every state apart."""
     from pkd.engine.stripes.engine import StripeEngine
 
     try:
-        graph = explore(model, hide_queues=True, progress=progress)
+        graph = explore(model, hide_queues=True, progress=progress, max_states=most)
         if graph.exact and (wanted or _pays(graph)):
             return StripeEngine(graph)
     except QueuesMatterError:
         pass
-    return StripeEngine(explore(model, progress=progress)) if wanted else None
+    if not wanted:
+        return None
+    return StripeEngine(explore(model, progress=progress, max_states=most))
 
 
 def _pays(graph: Graph) -> bool:

@@ -84,6 +84,7 @@ class Truth(NamedTuple):
 
     belief: Belief
     world: World
+    law: Law
 
 
 class Compiled(ABC):
@@ -214,7 +215,7 @@ class Compiled(ABC):
                 [np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]
             ),
         )
-        return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world)
+        return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world, law)
 
     def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
         """A belief before any data; `estimate` fills in the law and the counts."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from pkd.engine.compiled import Act, Compiled
 from pkd.engine.random import draw, uniform
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 
-__all__ = ["play_model"]
+__all__ = ["find_policy_fault", "play_model", "read_weights"]
+
+
+SLACK = 1e-9  # by which probabilities of actions may miss 1
 
 
 def play_model(
@@ -32,12 +36,9 @@ def play_model(
         action = None
         if kind is not CHANCE:
             taken += 1
-            action = act(taken, x, y)
-            if action not in kind:
-                raise ModelError(
-                    f"the policy takes {action!r} at step {taken} in (x={x!r}, y={y!r}); expected "
-                    f"one of {list(kind)!r}"
-                )
+            action = _choose(
+                act(taken, x, y), list(kind), f"step {taken} in (x={x!r}, y={y!r})", rng
+            )
         reward = model.reward(x, y, action)
         if isinstance(reward, UnknownReward):
             w = compiled.reward_index[reward.feature]
@@ -59,9 +60,44 @@ def play_model(
     return Episode(moves, final=float(model.final(x, y))), due
 
 
+def _choose(answer: Any, actions: list[Any], where: str, rng: np.ndarray) -> Any:
+    """The action that a policy answered, drawn where it gave {action: probability}."""
+    if not isinstance(answer, Mapping):
+        if answer not in actions:
+            raise ModelError(f"the policy takes {answer!r} at {where}; expected one of {actions!r}")
+        return answer
+    fault = find_policy_fault(answer, actions)
+    if fault is not None:
+        raise ModelError(f"the policy {fault} at {where}")
+    return _draw_one([(p, action) for action, p in read_weights(answer)], rng)[1]
+
+
 def _draw_one(branches: Sequence[Any], rng: np.ndarray) -> Any:
     """One of some tuples that begin with their probabilities."""
     if len(branches) == 1:
         return branches[0]
     masses = np.cumsum([branch[0] for branch in branches])
     return branches[draw(masses, 0, len(branches), uniform(rng))]
+
+
+def find_policy_fault(answer: Any, actions: list[Any]) -> str | None:
+    """What is wrong with the answer of a policy, or None."""
+    if not isinstance(answer, Mapping):
+        return None if answer in actions else f"takes {answer!r}, expected one of {actions!r},"
+    strange = next((a for a, p in answer.items() if a not in actions and p != 0), None)
+    if strange is not None:
+        return f"takes {strange!r}, expected one of {actions!r},"
+    try:
+        masses = [float(p) for p in answer.values()]
+    except (TypeError, ValueError):
+        masses = [math.nan]
+    if not all(p >= 0 for p in masses) or not abs(math.fsum(masses) - 1) <= SLACK:
+        return f"is {answer!r}, expected probabilities that sum to 1,"
+    return None
+
+
+def read_weights(answer: Any) -> list[tuple[Any, float]]:
+    """What a policy answered, as pairs (action, probability > 0)."""
+    if not isinstance(answer, Mapping):
+        return [(answer, 1.0)]
+    return [(action, float(p)) for action, p in answer.items() if p > 0]

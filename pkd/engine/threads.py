@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 __all__ = ["Crew", "get_threads", "set_threads"]
 
 PORTIONS = 8  # per thread and level
+# Columns of one portion of a thread that works alone: a fraction of a second.
+PORTION_SIZE = 5e6
 MEASURE_AGAIN = 12  # levels between two measurements of the slower setting
 
 _count: int | None = None
@@ -64,10 +66,10 @@ class Crew:
         Returns the sum of its answers.
         """
         if self.threads < 2 or count < 2:
-            return work(0, count)
+            return self._alone(work, count, size)
         together = self._choose()
         began = time.perf_counter()
-        changed = self._together(work, count) if together else work(0, count)
+        changed = self._together(work, count) if together else self._alone(work, count, size)
         self._rate[together] = (time.perf_counter() - began) / max(size, 1.0)
         return changed
 
@@ -78,16 +80,28 @@ class Crew:
         faster = self._rate[1] <= self._rate[0]
         return faster if self._levels % MEASURE_AGAIN else not faster
 
+    @staticmethod
+    def _alone(work: Callable[[int, int], int], count: int, size: float) -> int:
+        """In portions, so that an interrupt is answered between two of them."""
+        portions = max(1, min(count, int(size / PORTION_SIZE)))
+        return sum(
+            work(i * count // portions, (i + 1) * count // portions) for i in range(portions)
+        )
+
     def _together(self, work: Callable[[int, int], int], count: int) -> int:
         portions = min(count, PORTIONS * self.threads)
-        ticket = itertools.count()
+        ticket, stopped = itertools.count(), threading.Event()
 
         def take() -> int:
             changed = 0
-            while (i := next(ticket)) < portions:
+            while (i := next(ticket)) < portions and not stopped.is_set():
                 changed += work(i * count // portions, (i + 1) * count // portions)
             return changed
 
         others = [_helpers(self.threads).submit(take) for _ in range(self.threads - 1)]
-        changed = take()
+        try:
+            changed = take()
+        except BaseException:  # an interrupt: the other threads stop after their portion
+            stopped.set()
+            raise
         return changed + sum(other.result() for other in others if not other.cancel())

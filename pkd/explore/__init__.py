@@ -19,9 +19,10 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pkd.explore.reader import Progress, QueuesMatterError, TooManyStatesError, is_pair, overrides
+from pkd.explore.reader import QueuesMatterError, TooManyStatesError, is_pair, overrides
 from pkd.explore.walk import Walker
 from pkd.graph import Graph
+from pkd.limits import Progress, Ticker, find_max_bytes, find_max_states
 from pkd.model import PartiallyKnownMDP
 from pkd.queue import find_queue
 
@@ -46,9 +47,10 @@ def explore(
     """The graph of everything that can be reached.
 
     hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk
-    gives up with a `TooManyStatesError`. strict: answers are checked as they are used; a model that
-    breaks the contract gets the full report of `check_model`. progress: called with the number of
-    nodes.
+    gives up with a `TooManyStatesError`; by default what PKD_MAX_STATES says, or what fits into
+    half of the memory. strict: answers are checked as they are used; a model that breaks the
+    contract gets the full report of `check_model`. progress: called with the number of nodes; by
+    default a walk of more than two seconds is shown on the terminal.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -57,18 +59,20 @@ def explore(
     >>> graph.n_states, graph.features, list(graph.decision_states(2))
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
     """
+    ticker, limits = Ticker(), (find_max_states(max_states), find_max_bytes(max_states))
     with _no_collection():
-        if not strict:
-            return Walker(model, hide_queues, max_states, strict, progress).walk()
         try:
-            return Walker(model, hide_queues, max_states, strict, progress).walk()
+            return Walker(model, hide_queues, limits, strict, progress or ticker).walk()
         except (QueuesMatterError, TooManyStatesError, MemoryError):
             raise
         except Exception:
-            from pkd.check import explain
+            if strict:
+                from pkd.check import explain
 
-            explain(model)
+                explain(model)
             raise
+        finally:
+            ticker.close()
 
 
 def has_queue(model: PartiallyKnownMDP) -> bool:

@@ -29,6 +29,7 @@ from pkd.graph import (
     Side,
     list_letters,
 )
+from pkd.limits import VARIABLE, Progress, TooLargeError, read_resident
 from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
@@ -42,7 +43,6 @@ __all__ = [
     "overrides",
 ]
 
-Progress = Callable[[int], object]  # is called with the number of nodes
 
 PROBABILITY_SLACK = 1e-9
 NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
@@ -52,16 +52,16 @@ MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
 
 
-class TooManyStatesError(ModelError):
+class TooManyStatesError(TooLargeError):
     """A model has more states than the walk may hold: `layer` and `state` say where it stopped."""
 
-    def __init__(self, most: float, layer: int, state: tuple[Any, Any]) -> None:
+    def __init__(self, found: str, layer: int, state: tuple[Any, Any]) -> None:
         x, y = self.state = state
         self.layer = layer
-        super().__init__(f"more than {most} states can be reached, the next one (x={x!r}, y={y!r})")
-
-    def __reduce__(self) -> tuple[type[ModelError], tuple[object]]:
-        return ModelError, (self.findings,)
+        super().__init__(
+            f"{found} by step {layer}, the next one (x={x!r}, y={y!r}). Give a smaller model, or "
+            f"raise the limit by max_states=... or by the environment variable {VARIABLE}"
+        )
 
 
 class QueuesMatterError(Exception):
@@ -92,16 +92,16 @@ class Reader:
         self,
         model: PartiallyKnownMDP,
         hidden: bool,
-        max_states: int | None,
+        limits: tuple[int, float],
         strict: bool,
-        progress: Progress | None,
+        progress: Progress,
     ) -> None:
         horizon = model.horizon
         if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
             raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
         self.graph = Graph(model, int(horizon), hidden)
         self.model, self.hidden, self.strict = model, hidden, strict
-        self.max_states = math.inf if max_states is None else max_states
+        self.max_states, self.most_bytes = limits
         self.progress = progress
         self.veil = Veil()
         graph, cells = self.graph, self.graph.cells
@@ -359,10 +359,22 @@ class Reader:
         self.n_nodes += 1
         # Counted per side: a state may be in the layers and in the settlement.
         if node >= self.max_states:
-            raise TooManyStatesError(self.max_states, self.layer, (x, self.graph.blocks[block].y))
-        if self.progress is not None and self.n_nodes % REPORT_NODES == 0:
-            self.progress(self.n_nodes)
+            found, state = self.max_states, (x, self.graph.blocks[block].y)
+            raise TooManyStatesError(f"more than {found} states can be reached", self.layer, state)
+        if self.n_nodes % REPORT_NODES == 0:
+            self._report(x, block)
         return node
+
+    def _report(self, x: Any, block: int) -> None:
+        """Tells how far the walk is, and stops it before the memory of the machine is used up."""
+        self.progress(self.n_nodes)
+        held = read_resident()
+        if held > self.most_bytes:
+            raise TooManyStatesError(
+                f"{self.n_nodes} states were found and {held / 1e9:.3g} GB of memory are in use",
+                self.layer,
+                (x, self.graph.blocks[block].y),
+            )
 
     def _read_kind(self, x: Any, block: Block) -> tuple[int, Any]:
         if self.hidden and block.path is not None:

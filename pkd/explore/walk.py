@@ -69,6 +69,8 @@ class Walker(Reader):
         layer = fresh = self._close(layer, CHANCES)
         known, grows = graph.members.distinct, False
         known.append(layer)
+        # Layers by their hash: comparing each with all before it would be quadratic.
+        alike = {_hash_layer(layer): [0]}
         for t in range(1, graph.horizon):
             image = self._find_image(fresh, STEP)
             self.layer = t + 1
@@ -82,11 +84,13 @@ class Walker(Reader):
             fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
             if not fresh:
                 return
-            repeated = next((s for s in range(t - 1, -1, -1) if known[s] == layer), None)
+            same_hash = alike.setdefault(_hash_layer(layer), [])
+            repeated = next((s for s in reversed(same_hash) if known[s] == layer), None)
             if repeated is not None:  # a season: from here on layers repeat with this period
                 graph.members.period = t - repeated
                 return
             known.append(layer)
+            same_hash.append(t)
 
     def _find_image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """Where one action leads. An END stays where it is, which keeps layers growing."""
@@ -198,3 +202,7 @@ class Walker(Reader):
             if side.kind[node] == STOP:
                 for _ in self._split(node, mask, part):
                     pass
+
+
+def _hash_layer(layer: dict[int, Mask]) -> int:
+    return hash(frozenset(layer.items()))

@@ -13,7 +13,7 @@ from pkd.engine.stripes.kernels import Stripes
 from pkd.engine.stripes.table import MISSING, Branch, Stripe, StripeTable
 from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["StripeArrays", "cover", "to_arrays"]
+__all__ = ["StripeArrays", "cover", "find_deciding_columns", "to_arrays"]
 
 # Values of V that a tile reads: a quarter of a megabyte stays in a core's cache.
 TILE_VALUES = 1 << 15
@@ -93,7 +93,7 @@ def to_arrays(
             for lo, hi in pairwise(level_ptr)
         ]
     )
-    policy_from, policy_to = _find_deciding_columns(stripes, windows, horizon)
+    policy_from, policy_to = find_deciding_columns(stripes, windows, horizon)
     made = Stripes(
         stripe_set=_ints(stripe.xs for stripe in stripes),
         stripe_start=_ints(stripe.start for stripe in stripes),
@@ -151,7 +151,7 @@ def find_fan(stripe: Stripe) -> int:
     return count
 
 
-def _find_deciding_columns(
+def find_deciding_columns(
     stripes: list[Stripe], windows: list[int], horizon: int
 ) -> tuple[Array, Array]:
     """The columns, from and up to, in which the decisions of each layer lie."""

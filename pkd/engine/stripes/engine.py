@@ -19,12 +19,13 @@ from pkd.engine.compiled import Act, Compiled, Policy, Result, reward_limits
 from pkd.engine.play import play_model
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.stripes import kernels, walk
-from pkd.engine.stripes.arrays import cover, to_arrays
+from pkd.engine.stripes.arrays import cover, find_deciding_columns, to_arrays
 from pkd.engine.stripes.passes import Layout, keep, reduce
 from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
+from pkd.limits import refuse_bytes
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.sizes import is_declared_range_safe
 
@@ -36,6 +37,7 @@ __all__ = ["StripeEngine"]
 KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
 PATH = 3  # columns of a path: law row, outcome, note
+MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 
 
 class StripeEngine(Compiled):
@@ -43,6 +45,8 @@ class StripeEngine(Compiled):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
+        if graph.n_states >= MOST_COLUMNS:
+            refuse_bytes(graph.n_states, self._describe(graph.n_states))
         self.table = build_table(graph)
         self.weights = self.table.weights
         self._set_rows()
@@ -67,7 +71,20 @@ class StripeEngine(Compiled):
     def _lay(self, layout: Layout) -> None:
         self.layout = layout
         windows = find_windows(layout.start, layout.stripes, self.horizon)
+        self._refuse_size(layout, windows)
         self.arrays = to_arrays(self.table, layout.stripes, windows, self.horizon)
+
+    def _refuse_size(self, layout: Layout, windows: list[int]) -> None:
+        """Refuses a model whose two layers of values, settlement and policy do not fit."""
+        size = len(self.table.xs)
+        lowest, beyond = find_deciding_columns(layout.stripes, windows, self.horizon)
+        choices = sum(map(int, beyond)) - sum(map(int, lowest))
+        values = 8 * (2 * layout.columns[0] + layout.columns[1])
+        refuse_bytes(size * (values + choices), self._describe(size * layout.columns[0]))
+
+    def _describe(self, n_states: int) -> str:
+        count = f"{n_states:,}" if n_states < 10**15 else f"{n_states:.3g}"
+        return f"{type(self.model).__name__} has {count} states; a plan of {self.horizon} steps"
 
     def __repr__(self) -> str:
         return (
@@ -259,7 +276,7 @@ class StripeEngine(Compiled):
             if t < self.horizon
             else (g.settlement, len(g.level_ptr) - 1)
         )
-        if crew.threads < 2:
+        if crew.threads < 2 and self.n_states < PARALLEL_WORK:
             return int(
                 kernels.sweep_layer(
                     g, belief, pack, first, lo, hi, t, source, target, policy, follow
