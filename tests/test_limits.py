@@ -11,7 +11,7 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd import ModelError, explore, limits
+from pkd import ModelError, limits
 from pkd.limits import Ticker, find_max_states, refuse_bytes
 from pkd_delay.problems import random_mdp
 
@@ -82,7 +82,7 @@ def test_by_default_the_limit_follows_the_memory(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_walk_stops_when_the_process_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explore, "read_resident", lambda: 10**15)
+    monkeypatch.setattr("pkd.explore.reader.read_resident", lambda: 10**15)
     with pytest.raises(
         ModelError, match=r"^16384 states were found and 1e\+06 GB of memory are in"
     ):
