@@ -100,7 +100,7 @@ class _Flattener:
 
     def table(self) -> TabularMDP:
         """The table of the model."""
-        start, early = self._find_start()
+        start, early, ended = self._find_start()
         if not start:
             return self._end_at_once()
         timeless = not early and all(
@@ -116,7 +116,9 @@ class _Flattener:
                 (t, node) for t in range(horizon) for node in deciders if self.graph.holds(t, node)
             ]
         place = {key: i for i, key in enumerate(keys)}
-        end, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
+        n, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
+        at_once = n  # the state of episodes that end before the first decision, if they are paid
+        end = n + 1 if ended else n
         if (end + 1) ** 2 * width > MOST_ENTRIES:
             raise ModelError(
                 f"the table of this model has {end + 1} states and {width} actions, too many for "
@@ -132,14 +134,15 @@ class _Flattener:
                 for target, q in () if last else effect.targets.items():
                     p[i, a, place[0 if timeless else t + 1, target]] += q
                 p[i, a, end] = max(0.0, 1.0 - p[i, a].sum())
-        p[end, :, end] = 1.0
+        p[at_once:, :, end] = 1.0
         first = np.zeros(end + 1)
         for node, q in start.items():
             first[place[0, node]] += q
-        first[end] = max(0.0, 1.0 - first.sum())
+        first[at_once] = max(0.0, 1.0 - first.sum())
+        r[at_once] = ended
         return TabularMDP(
             p, r, horizon, start=first,
-            state_names=self._name_states(keys, timeless),
+            state_names=self._name_states(keys, timeless, ended),
             action_names=self._name_actions(deciders, width),
         )  # fmt: skip
 
@@ -149,8 +152,13 @@ class _Flattener:
         rows = [[[0.0, 1.0]], [[0.0, 1.0]]]
         return TabularMDP(rows, [[paid], [0.0]], self.graph.horizon, state_names=["start", "end"])
 
-    def _find_start(self) -> tuple[dict[int, float], dict[int, float]]:
-        """The law of the first decision state, and what is paid on the way to it, per state."""
+    def _find_start(self) -> tuple[dict[int, float], dict[int, float], float]:
+        """The law of the first decision state, what is paid there, and what an end at once is paid.
+
+        What is paid before the first decision does not depend on the agent, so it may be paid
+        anywhere as long as its mean is right: where most of the mass is, so that numbers stay
+        small.
+        """
         reached: dict[int, float] = {}
         whole = 0.0
         for node, _, p in self.graph.start:
@@ -159,18 +167,19 @@ class _Flattener:
             for target, q in effect.targets.items():
                 reached[target] = reached.get(target, 0.0) + p * q
         total = sum(reached.values())
-        if whole == 0.0 or total == 0.0:
-            return reached, {}
-        # Paid whatever the agent does, so it may be spread over the first decisions.
-        return reached, dict.fromkeys(reached, whole / total)
+        if whole == 0.0:
+            return reached, {}, 0.0
+        if total < 0.5:
+            return reached, {}, whole / (1 - total)
+        return reached, dict.fromkeys(reached, whole / total), 0.0
 
-    def _name_states(self, keys: list[tuple[int, int]], timeless: bool) -> list[str]:
+    def _name_states(self, keys: list[tuple[int, int]], timeless: bool, ended: float) -> list[str]:
         model, names = self.compiled.model, []
         for t, node in keys:
             x, y = self.graph.state(self.graph.layers, node)
             step = "" if timeless else f" @ {t + 1}"
             names.append(f"{model.x_label(x)} | {model.y_label(y)}{step}")
-        return [*names, "end"]
+        return [*names, *(["end at once"] if ended else []), "end"]
 
     def _name_actions(self, deciders: list[int], width: int) -> list[str] | None:
         label, side = self.compiled.model.action_label, self.graph.layers
