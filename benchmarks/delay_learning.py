@@ -1,6 +1,9 @@
-"""A million episodes of MVP-Delayed, law of the delay known and unknown, replanning by doubling; also replanning before every episode.
+"""A million episodes of MVP-Delayed, law of the delay known and unknown, replanning by doubling.
 
-The instance is random: S = 5, A = 2, H = 10, D = 3, W = 2. Kernels are compiled before the clock starts.
+Also replanning before every episode.
+
+The instance is random: S = 5, A = 2, H = 10, D = 3, W = 2. Kernels are compiled before the clock
+starts.
 
     python benchmarks/delay_learning.py [--episodes 1000000] [--out out]
 """

@@ -1,10 +1,11 @@
-"""Planning under a constant delay: `pkd_delay.plan` against QuantEcon on the explicit augmented model, in one run.
+"""Planning under a constant delay: `pkd_delay.plan` against QuantEcon on the explicit model.
 
-Both solve the same problem (S = 20, A = 4, B = 5 successors, H = 20) exactly and must agree on its value. QuantEcon gets the explicit model
-of the full queues and is timed for its solve alone, after a first call that compiles it; its building time is shown apart. Twice: for all H
-backward steps, which give values and a policy of every step as `pkd` does; and for H - D steps, the least that gives the value, because the
-first D actions can be chosen at once from the start, by a maximum over the queues. The optimistic plan is timed on counts that keep values
-below their caps.
+Both solve the same problem (S = 20, A = 4, B = 5 successors, H = 20) exactly and must agree on its
+value. QuantEcon gets the explicit model of the full queues and is timed for its solve alone, after
+a first call that compiles it; its building time is shown apart. Twice: for all H backward steps,
+which give values and a policy of every step as `pkd` does; and for H - D steps, the least that
+gives the value, because the first D actions can be chosen at once from the start, by a maximum over
+the queues. The optimistic plan is timed on counts that keep values below their caps.
 
     python benchmarks/delay_planning.py [--delays 4 6 8] [--peak 10] [--out out]
 """
@@ -65,7 +66,10 @@ def ours(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
 
 
 def quantecon(mdp: pkd.TabularMDP, delay: int) -> dict[str, float]:
-    """The explicit model: state (s, q) with a full queue q, oldest action first; an action moves s by q_1 and joins the queue."""
+    """The explicit model: state (s, q) with a full queue q, oldest action first.
+
+    An action moves s by q_1 and joins the queue.
+    """
     from quantecon.markov import DiscreteDP, backward_induction
 
     began = time.perf_counter()
@@ -132,7 +136,10 @@ def main() -> None:
     args = parser.parse_args()
     mdp = instance()
     lines = [
-        "| D | pkd: build / solve / optimistic, s | QuantEcon: build / H / H - D steps, s | ratio, H / H - D steps | optimistic / exact |",
+        (
+            "| D | pkd: build / solve / optimistic, s | QuantEcon: build / H / H - D steps, s | "
+            "ratio, H / H - D steps | optimistic / exact |"
+        ),
         "|---|---|---|---|---|",
     ]
     for delay in args.delays:
@@ -140,14 +147,16 @@ def main() -> None:
         if abs(mine["value"] - peer["value"]) > 1e-9:
             raise SystemExit(f"delay {delay}: pkd finds {mine['value']}, QuantEcon {peer['value']}")
         lines.append(
-            f"| {delay} | {mine['build']:.3f} / {mine['solve']:.4f} / {mine['optimistic']:.4f} "
-            f"| {peer['build']:.2f} / {peer['every']:.3f} / {peer['least']:.3f} "
-            f"| {peer['every'] / mine['solve']:.1f} / {peer['least'] / mine['solve']:.1f} | {mine['optimistic'] / mine['solve']:.2f} |"
+            f"| {delay} | {mine['build']:.3f} / {mine['solve']:.4f} / {mine['optimistic']:.4f} | "
+            f"{peer['build']:.2f} / {peer['every']:.3f} / {peer['least']:.3f} | "
+            f"{peer['every'] / mine['solve']:.1f} / {peer['least'] / mine['solve']:.1f} | "
+            f"{mine['optimistic'] / mine['solve']:.2f} |"
         )
         print(lines[-1], flush=True)
     if args.peak is not None:
         lines.append(
-            f"\nPeak memory of one plan with delay {args.peak}: {peak(args.peak):.0f} MB, the process and its packages included."
+            f"\nPeak memory of one plan with delay {args.peak}: {peak(args.peak):.0f} MB, the "
+            "process and its packages included."
         )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "delay_planning.md").write_text("\n".join(lines) + "\n")

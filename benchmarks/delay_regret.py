@@ -1,9 +1,11 @@
-"""Regret with late observations: what the theory keeps, what sharing features saves, and what book-keeping saves.
+"""Regret with late observations: theory, shared features, known book-keeping.
 
-Three tables. First the constants of the theory for a million episodes on a small instance (S = 3, A = 2, H = 5, D = 2, W = 1): regret as
-episodes grow tenfold, its growth as a power of K, and how often optimism failed. Then practical constants on S = 5, A = 2, H = 10, D = 3,
-W = 2: MVP-Delayed against counts per augmented state and against a learner that ignores the delay. Last the autoscaler, composed (the load
-alone is learned) and as its flattened table with the same delays. Regret is against the exact optimum of the delayed problem.
+Three tables. First the constants of the theory for a million episodes on a small instance (S = 3,
+A = 2, H = 5, D = 2, W = 1): regret as episodes grow tenfold, its growth as a power of K, and how
+often optimism failed. Then practical constants on S = 5, A = 2, H = 10, D = 3, W = 2: MVP-Delayed
+against counts per augmented state and against a learner that ignores the delay. Last the
+autoscaler, composed (the load alone is learned) and as its flattened table with the same delays.
+Regret is against the exact optimum of the delayed problem.
 
     python benchmarks/delay_regret.py --seeds 3 --out out
 """
@@ -134,7 +136,7 @@ def random_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
 
 
 def autoscaler_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
-    """The same delayed world twice: with its book-keeping known, and as a table in which every (s, a) is learned."""
+    """The same delayed world with known book-keeping, and as a table with every (s, a) learned."""
     composed = autoscaler()
     flat = DelayedMDP(
         pkd.flatten(composed.base, composed.base_law), {-1: 0.2, 0: 0.4, 1: 0.4}, composed.max_delay

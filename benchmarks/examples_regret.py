@@ -1,9 +1,10 @@
 """Regret on the example domains: what the structure is worth, and where exploration is.
 
-Per domain, over many seeds, with one set of constants: the optimistic algorithm on |Z| shared features (MVP); the same on the same MDP with
-phi_Z forgotten, so that each pair (s, a) learns alone (unshared); the same on the flattened table (flat), which is told its expected
-rewards and supports, and with them part of the law wherever rewards depend on what nature shows; Greedy on the shared features; and MVP
-with the constants of the theory. Writes one figure per domain and one table.
+Per domain, over many seeds, with one set of constants: the optimistic algorithm on |Z| shared
+features (MVP); the same on the same MDP with phi_Z forgotten, so that each pair (s, a) learns alone
+(unshared); the same on the flattened table (flat), which is told its expected rewards and supports,
+and with them part of the law wherever rewards depend on what nature shows; Greedy on the shared
+features; and MVP with the constants of the theory. Writes one figure per domain and one table.
 
     python benchmarks/examples_regret.py --seeds 20 --episodes 20000 --out out/examples
 """
@@ -94,7 +95,10 @@ class Study:
         return np.cumsum(self.optimal - self.values[curve], axis=1)
 
     def episodes_to_score(self, curve: str) -> int | None:
-        """The first episode from which the mean policy stays above 90% of the way from uniform play to the optimum."""
+        """The first episode from which the mean policy has 90% of the optimum's gain.
+
+        The gain is counted from uniform play.
+        """
         score = (self.values[curve].mean(axis=0) - self.uniform) / (self.optimal - self.uniform)
         below = np.flatnonzero(score < SCORE - 1e-9)
         first = int(below[-1]) + 2 if below.size else 1
@@ -102,7 +106,7 @@ class Study:
 
 
 class Unshared(pkd.PartiallyKnownMDP):
-    """A model with phi_Z forgotten: z = (x, y, a, y'), kept together with the true z, by which its law is looked up."""
+    """A model with phi_Z forgotten: z = (x, y, a, y') with the true z, for its law."""
 
     def __init__(self, base: Any) -> None:
         self.base, self.horizon = base, base.horizon
@@ -205,7 +209,10 @@ def draw(name: str, found: Study, path: Path) -> None:
         yscale="symlog",
         xlabel="episode",
         ylabel="cumulative regret",
-        title=f"{name}: {found.features} feature{'s' if found.features > 1 else ''}, unshared {found.unshared}, flat {found.flat}",
+        title=(
+            f"{name}: {found.features} feature{'s' if found.features > 1 else ''}, unshared "
+            f"{found.unshared}, flat {found.flat}"
+        ),
     )
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="small")

@@ -1,9 +1,11 @@
-"""Learning speed: episodes per second of `pkd.learn` on a small table, beside UCBVI of rlberry on the same table in the same run.
+"""Episodes per second of `pkd.learn` and of rlberry's UCBVI on the same small table.
 
-The instance is random with S = 10, A = 2, H = 20; probabilities are multiples of 1/64, because rlberry wants rows that sum to 1 exactly.
-Both sides replan after every episode, run the same number of episodes, and are compiled before the clock starts. rlberry 0.6 needs its own
-environment (numpy 1.26, gymnasium 0.29), which is built once in a cache folder. Two ratios are printed: against rlberry as it comes, with
-its own FiniteMDP, and against rlberry with a sampler that we wrote to make its episodes cheaper (see `rlberry_peer.py`).
+The instance is random with S = 10, A = 2, H = 20; probabilities are multiples of 1/64, because
+rlberry wants rows that sum to 1 exactly. Both sides replan after every episode, run the same number
+of episodes, and are compiled before the clock starts. rlberry 0.6 needs its own environment (numpy
+1.26, gymnasium 0.29), which is built once in a cache folder. Two ratios are printed: against
+rlberry as it comes, with its own FiniteMDP, and against rlberry with a sampler that we wrote to
+make its episodes cheaper (see `rlberry_peer.py`).
 
     python benchmarks/learning.py --out out --cache ~/.cache/pkd-benchmarks
 """
@@ -78,7 +80,8 @@ def main() -> None:
         peers = [one.per_second for one in best.values() if sampler in one.what]
         if peers:
             print(
-                f"pkd (the slower of its two rules) / rlberry {what} (its fastest setting): {slowest / max(peers):.1f}"
+                f"pkd (the slower of its two rules) / rlberry {what} (its fastest setting): "
+                f"{slowest / max(peers):.1f}"
             )
     headers = ["what", "episodes per second", "episodes", "seconds"]
     rows = [
@@ -99,7 +102,10 @@ def instance(n_states: int = 10, n_actions: int = 2, horizon: int = 20) -> pkd.T
 
 
 def ours(problem: pkd.TabularMDP, episodes: int) -> Iterator[Speed]:
-    """`pkd.learn`, replanning every episode, then a million episodes with doubling; the whole call is timed, the exact optimum included."""
+    """`pkd.learn`, replanning every episode, then a million episodes with doubling.
+
+    The whole call is timed, the exact optimum included.
+    """
     compiled = pkd.compile(problem.model())
     for count, replan in ((episodes, "every"), (MILLION, "doubling")):
         for rule in (pkd.MVP(), pkd.MVP.practical()):

@@ -1,8 +1,11 @@
-"""The peer's side of `learning.py`: UCBVI of rlberry 0.6, run by a Python that has rlberry, on an instance from an .npz file.
+"""The peer's side of `learning.py`: UCBVI of rlberry 0.6 on an instance from an .npz file.
 
-Prints one JSON line: episodes per second for each setting. Settings that could hold it back are tried both ways: full backward induction or
-real-time dynamic programming, its own FiniteMDP or an environment with a faster sampler, its log on or off. numba is installed, which
-rlberry then uses, and everything is compiled before the clock starts.
+A Python that has rlberry runs it.
+
+Prints one JSON line: episodes per second for each setting. Settings that could hold it back are
+tried both ways: full backward induction or real-time dynamic programming, its own FiniteMDP or an
+environment with a faster sampler, its log on or off. numba is installed, which rlberry then uses,
+and everything is compiled before the clock starts.
 """
 
 from __future__ import annotations
@@ -62,7 +65,11 @@ def main():
     for environment, real_time_dp, log in itertools.product(
         (FiniteMDP, QuickMDP), (False, True), (True, False)
     ):
-        name = f"{environment.__name__}, {'real-time DP' if real_time_dp else 'full backward induction'}, log {'on' if log else 'off'}"
+        name = (
+            f"{environment.__name__}, "
+            f"{'real-time DP' if real_time_dp else 'full backward induction'}, log "
+            f"{'on' if log else 'off'}"
+        )
         speeds[name] = episodes_per_second(problem, episodes, environment, real_time_dp, log)
     print(json.dumps(speeds))
 

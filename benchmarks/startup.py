@@ -1,4 +1,6 @@
-"""Start-up: what a user waits for before anything is computed. Each line is the best of several fresh processes.
+"""Start-up: what a user waits for before anything is computed.
+
+Each line is the best of several fresh processes.
 
 python benchmarks/startup.py --out out
 """
@@ -20,7 +22,8 @@ IMPORT = "import time; began = time.perf_counter(); import pkd; print(time.perf_
 FIRST_PLAN = """
 import time
 import pkd
-mdp = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+mdp = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
 began = time.perf_counter()
 pkd.plan(mdp.model(), mdp.law())
 print(time.perf_counter() - began)

@@ -1,6 +1,7 @@
-"""How the pages are built: Sphinx with furo, Markdown by MyST, tutorials executed; `make docs` turns warnings into errors.
+"""How the pages are built: Sphinx with furo, Markdown by MyST, tutorials executed.
 
-Nothing is fetched while a page is built or read: MathJax comes from a Python package and is copied beside the pages as one file.
+`make docs` turns warnings into errors. Nothing is fetched while a page is built or read: MathJax
+comes from a Python package and is copied beside the pages as one file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def mathjax_file() -> Path:
     found = find_spec("sphinx-mathjax-offline")
     if found is None or found.origin is None:
         raise RuntimeError(
-            "sphinx-mathjax-offline is not installed, and formulas need it; run `make docs`, or pip install '.[docs]'"
+            "sphinx-mathjax-offline is not installed, and formulas need it; "
+            "run `make docs`, or pip install '.[docs]'"
         )
     return Path(found.origin).parent / "static" / "mathjax" / "tex-svg.js"
 
@@ -62,7 +64,7 @@ autodoc_typehints = "signature"
 def plain_docstring(
     app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]
 ) -> None:
-    """Docstrings are plain text: an indented block is an equation, and |Z| or P(s'|s, a) are no markup."""
+    """Docstrings are plain text: an indented block is an equation; |Z| is no markup."""
     written: list[str] = []
     inside = False
     for line in lines:

@@ -1,7 +1,8 @@
 """pkd: planning and learning in Markov decision processes whose dynamics are known in part.
 
-The state is (x, y); the kernel of y is known; the law of x' depends only on a known feature z = phi_Z(s, a, y'), and only that law is
-learned. Subclass `PartiallyKnownMDP`; `check_model`, `plan`, `evaluate` and `learn` then work for the new domain.
+The state is (x, y). The kernel of y is known. The law of x' depends only on a known feature
+z = phi_Z(s, a, y'), and only that law is learned. Subclass `PartiallyKnownMDP`; `check_model`,
+`plan`, `evaluate` and `learn` then work for the new domain.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pkd.check.samples import check_samples as check_samples
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
+    from pkd.evaluation import Evaluation as Evaluation
+    from pkd.evaluation import evaluate as evaluate
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -47,10 +50,10 @@ if TYPE_CHECKING:
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
     from pkd.planning import Plan as Plan
-    from pkd.planning import evaluate as evaluate
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
     from pkd.problem import Problem as Problem
+    from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
@@ -60,13 +63,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are imported when they are first used, so that `import pkd` and the command line start at once.
+# Names are imported when they are first used, so that `import pkd` and `pkd --help` are quick.
 _HOMES = {
     "model": [
-        "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP", "Transition",
-        "UnknownReward", "sure",
+        "CHANCE", "END", "Branch", "Episode", "Known", "Law", "ModelError", "PartiallyKnownMDP",
+        "Transition", "UnknownReward", "sure",
     ],
-    "problem": ["Problem", "as_problem"],
+    "problem": ["Problem", "as_model", "as_problem"],
     "noise": ["Landing", "NoiseMDP"],
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
@@ -75,7 +78,8 @@ _HOMES = {
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
     "graph": ["Graph"],
-    "planning": ["Plan", "evaluate", "optimistic_plan", "plan"],
+    "planning": ["Plan", "optimistic_plan", "plan"],
+    "evaluation": ["Evaluation", "evaluate"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "certificate": ["Certificate", "certify"],
     "learning": ["learn"],
@@ -84,13 +88,14 @@ _HOMES = {
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-_MODULES = ("bounds", "cli", "explore", "graph", "kernels", "results", "workers")
+# Modules for authors of adapters; users do not need them.
+FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "workers")
 
-__all__ = ["__version__", *_MODULES, *sorted(_HOME_OF)]
+__all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name not in _HOME_OF and (name == "bounds" or name in FOR_ADAPTERS):
         return import_module(f"pkd.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'pkd' has no attribute {name!r}")
@@ -100,4 +105,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *FOR_ADAPTERS, "FOR_ADAPTERS"})

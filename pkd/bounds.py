@@ -197,7 +197,10 @@ def union_log(
 def support_log(
     support: int, horizon: int, n_features: int, episodes: float, delta: float = 0.05
 ) -> float:
-    """ell_2(z) = log(32 H B(z) |Z| K / delta) pays, B(z) times, for all functions on B(z) points."""
+    """ell_2(z) = log(32 H B(z) |Z| K / delta).
+
+    B(z) times it pays for all functions on B(z) points.
+    """
     return log(32 * horizon * support * n_features * episodes / delta)
 
 

@@ -1,8 +1,8 @@
 """A model and its law as one plain table: what is left when the structure is forgotten.
 
-The states of the table are the decision states, CHANCE states are summed out, and rewards are expected
-ones, so that every policy has the same value as before. Where time matters (a settlement, a final pay,
-rewards before the first action) the states carry their step.
+The states of the table are the decision states, CHANCE states are summed out, and rewards are
+expected ones, so that every policy has the same value as before. Where time matters (a settlement,
+a final pay, rewards before the first action) the states carry their step.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.engine import Compiled
 from pkd.engine.nodes.engine import NodeEngine
 from pkd.explore import explore
 from pkd.graph import DECIDE, LAST, STEP
 from pkd.model import Law, ModelError
 from pkd.planning import Model
-from pkd.problem import Problem, as_problem
+from pkd.problem import as_model, unpack
 from pkd.tabular import TabularMDP
 
 __all__ = ["flatten"]
@@ -34,21 +33,18 @@ class Effect:
     targets: dict[int, float]  # decision node -> probability; the rest of the mass has ended
 
 
-def flatten(model: Model | Problem | str, law: Law | None = None) -> TabularMDP:
+def flatten(model: Model, law: Law | None = None) -> TabularMDP:
     """The table of a model under a law; a state with fewer actions than another repeats its own.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> table = pkd.flatten(coin)
     >>> table.n_states, table.n_actions, pkd.plan(table).value  # both states and the end
     (3, 2, 1.25)
     """
-    if law is None:
-        problem = as_problem(model)
-        model, law = problem.model(), problem.law()
-    if isinstance(model, Compiled):
-        model = model.model
-    return _Flattener(NodeEngine(explore(model)), law).table()  # type: ignore[arg-type]
+    found, law = unpack(model, law)
+    return _Flattener(NodeEngine(explore(as_model(found))), law).table()
 
 
 class _Flattener:
@@ -57,17 +53,19 @@ class _Flattener:
         truth = compiled.truth(law).belief
         self.p, self.mean = truth.p, truth.mean
         self.passed: dict[tuple[bool, int], Effect] = {}
-        self.steps, self.lasts = self._effects(STEP), self._effects(LAST)
+        self.steps, self.lasts = self._find_effects(STEP), self._find_effects(LAST)
 
-    def _effects(self, part: int) -> dict[int, list[Effect]]:
+    def _find_effects(self, part: int) -> dict[int, list[Effect]]:
         """What each action of the decisions of a part amounts to, by node."""
         flat, found = self.flat, {}
         for cell in np.flatnonzero(flat.part == part).tolist():
             actions = range(int(flat.action_ptr[cell]), int(flat.action_ptr[cell + 1]))
-            found[int(flat.node[cell])] = [self._effect(a, settled=part == LAST) for a in actions]
+            found[int(flat.node[cell])] = [
+                self._find_effect(a, settled=part == LAST) for a in actions
+            ]
         return found
 
-    def _effect(self, action: int, *, settled: bool) -> Effect:
+    def _find_effect(self, action: int, *, settled: bool) -> Effect:
         flat = self.flat
         reward = float(flat.reward[action])
         if flat.mean[action] >= 0:
@@ -95,14 +93,14 @@ class _Flattener:
         if cell < 0:
             return Effect(float(self.flat.final[int(settled)][node]), {})
         if (settled, node) not in self.passed:
-            self.passed[settled, node] = self._effect(
+            self.passed[settled, node] = self._find_effect(
                 int(self.flat.action_ptr[cell]), settled=settled
             )
         return self.passed[settled, node]
 
     def table(self) -> TabularMDP:
         """The table of the model."""
-        start, early = self._start()
+        start, early, ended = self._find_start()
         if not start:
             return self._end_at_once()
         timeless = not early and all(
@@ -118,11 +116,13 @@ class _Flattener:
                 (t, node) for t in range(horizon) for node in deciders if self.graph.holds(t, node)
             ]
         place = {key: i for i, key in enumerate(keys)}
-        end, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
+        n, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
+        at_once = n  # the state of episodes that end before the first decision, if they are paid
+        end = n + 1 if ended else n
         if (end + 1) ** 2 * width > MOST_ENTRIES:
             raise ModelError(
-                f"the table of this model has {end + 1} states and {width} actions, too many for a plain array; "
-                "flatten a smaller instance"
+                f"the table of this model has {end + 1} states and {width} actions, too many for "
+                "a plain array; flatten a smaller instance"
             )
         p, r = np.zeros((end + 1, width, end + 1)), np.zeros((end + 1, width))
         for (t, node), i in place.items():
@@ -134,14 +134,16 @@ class _Flattener:
                 for target, q in () if last else effect.targets.items():
                     p[i, a, place[0 if timeless else t + 1, target]] += q
                 p[i, a, end] = max(0.0, 1.0 - p[i, a].sum())
-        p[end, :, end] = 1.0
+        p[at_once:, :, end] = 1.0
         first = np.zeros(end + 1)
         for node, q in start.items():
             first[place[0, node]] += q
-        first[end] = max(0.0, 1.0 - first.sum())
+        first[at_once] = max(0.0, 1.0 - first.sum())
+        r[at_once] = ended
         return TabularMDP(
             p, r, horizon, start=first,
-            state_names=self._names(keys, timeless), action_names=self._action_names(deciders, width),
+            state_names=self._name_states(keys, timeless, ended),
+            action_names=self._name_actions(deciders, width),
         )  # fmt: skip
 
     def _end_at_once(self) -> TabularMDP:
@@ -150,8 +152,13 @@ class _Flattener:
         rows = [[[0.0, 1.0]], [[0.0, 1.0]]]
         return TabularMDP(rows, [[paid], [0.0]], self.graph.horizon, state_names=["start", "end"])
 
-    def _start(self) -> tuple[dict[int, float], dict[int, float]]:
-        """The law of the first decision state, and what is paid on the way to it, per state."""
+    def _find_start(self) -> tuple[dict[int, float], dict[int, float], float]:
+        """The law of the first decision state, what is paid there, and what an end at once is paid.
+
+        What is paid before the first decision does not depend on the agent, so it may be paid
+        anywhere as long as its mean is right: where most of the mass is, so that numbers stay
+        small.
+        """
         reached: dict[int, float] = {}
         whole = 0.0
         for node, _, p in self.graph.start:
@@ -160,20 +167,21 @@ class _Flattener:
             for target, q in effect.targets.items():
                 reached[target] = reached.get(target, 0.0) + p * q
         total = sum(reached.values())
-        if whole == 0.0 or total == 0.0:
-            return reached, {}
-        # Paid whatever the agent does, so it may be spread over the first decisions.
-        return reached, dict.fromkeys(reached, whole / total)
+        if whole == 0.0:
+            return reached, {}, 0.0
+        if total < 0.5:
+            return reached, {}, whole / (1 - total)
+        return reached, dict.fromkeys(reached, whole / total), 0.0
 
-    def _names(self, keys: list[tuple[int, int]], timeless: bool) -> list[str]:
+    def _name_states(self, keys: list[tuple[int, int]], timeless: bool, ended: float) -> list[str]:
         model, names = self.compiled.model, []
         for t, node in keys:
             x, y = self.graph.state(self.graph.layers, node)
             step = "" if timeless else f" @ {t + 1}"
             names.append(f"{model.x_label(x)} | {model.y_label(y)}{step}")
-        return [*names, "end"]
+        return [*names, *(["end at once"] if ended else []), "end"]
 
-    def _action_names(self, deciders: list[int], width: int) -> list[str] | None:
+    def _name_actions(self, deciders: list[int], width: int) -> list[str] | None:
         label, side = self.compiled.model.action_label, self.graph.layers
         sets: set[tuple[Any, ...]] = {tuple(map(label, side.choices[node])) for node in deciders}
         names = next(iter(sets))

@@ -1,9 +1,10 @@
 """The graph of a model: what the explorer writes down, and what everything else reads.
 
-A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it then
-stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with the
-values of the oldest entries that its move looks at (none in an explicit walk): everything in one cell
-moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can lead to.
+A *block* is a y, or, where queues are hidden (`pkd.queue`), a y whose queue is only a length: it
+then stands for all y with as many entries. A *node* is an x with a block. A *cell* is a node with
+the values of the oldest entries that its move looks at (none in an explicit walk): everything in
+one cell moves alike. A *landing* is a set of outcomes with a block: the nodes that one branch can
+lead to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import operator
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import attrs
 
@@ -97,7 +98,8 @@ class Cells:
 
     def keep(self, first: int, branches: list[int]) -> None:
         """Of the branches from `first` on, keeps those given."""
-        for values in (self.p, self.row, self.landing, *([self.share] if self.share else [])):
+        kept: list[array[Any]] = [self.p, self.row, self.landing]
+        for values in [*kept, self.share] if self.share else kept:
             left = [values[k] for k in branches]
             del values[first:]
             values.extend(left)
@@ -112,7 +114,10 @@ class Cells:
 
 @attrs.define(eq=False)
 class Layers(Sequence[dict[int, Mask]]):
-    """The nodes of each layer. From some layer on they repeat, so a long horizon takes no memory."""
+    """The nodes of each layer.
+
+    From some layer on they repeat and are stored once, so a long horizon takes no memory.
+    """
 
     horizon: int
     distinct: list[dict[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
@@ -121,7 +126,13 @@ class Layers(Sequence[dict[int, Mask]]):
     def __len__(self) -> int:
         return self.horizon
 
-    def __getitem__(self, t: Any) -> Any:
+    @overload
+    def __getitem__(self, t: int) -> dict[int, Mask]: ...
+
+    @overload
+    def __getitem__(self, t: slice) -> list[dict[int, Mask]]: ...
+
+    def __getitem__(self, t: int | slice) -> dict[int, Mask] | list[dict[int, Mask]]:
         if isinstance(t, slice):
             return [self[i] for i in range(*t.indices(self.horizon))]
         t = range(self.horizon)[t]
@@ -131,7 +142,10 @@ class Layers(Sequence[dict[int, Mask]]):
 
 @attrs.define(eq=False)
 class Graph:
-    """What `explore` found. Law rows are numbered: unknown features from 0, known laws from -1 down."""
+    """What `explore` found.
+
+    Law rows are numbered: unknown features from 0, known laws from -1 down.
+    """
 
     model: PartiallyKnownMDP
     horizon: int
@@ -155,6 +169,8 @@ class Graph:
     ends: dict[int, Mask] = attrs.Factory(dict)  # the nodes of the settlement
     letters: dict[Any, int] = attrs.Factory(dict)  # entries of hidden queues
     block_index: dict[Any, int] = attrs.Factory(dict)  # y, or (y with a hole, length) -> block
+    # (feature, block, share or -1: uniform) -> queues of the y' that come with it, if hidden
+    shared: dict[tuple[int, int, float], set[Mask]] = attrs.Factory(dict)
     exact: bool = True  # whether every combination of letters that the masks allow can occur
 
     @property
@@ -210,10 +226,11 @@ class Graph:
         if not self.hidden:
             return len(self.blocks)
         masks: dict[int, set[Mask]] = {}
-        for side, nodes in ((self.layers, self.union()), (self.settled, self.ends)):
+        layers = [(self.layers, layer) for layer in self.members.distinct]
+        for side, nodes in (*layers, (self.settled, self.ends)):
             for node, mask in nodes.items():
                 masks.setdefault(side.block[node], set()).add(mask)
-        return sum(count_queues(join_boxes(boxes)[0]) for boxes in masks.values())
+        return sum(map(count_union, masks.values()))
 
 
 def join_boxes(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
@@ -232,6 +249,29 @@ def join_boxes(boxes: Iterable[Mask]) -> tuple[Mask, bool]:
         return left.pop(), True
     union = tuple(functools.reduce(operator.or_, bits) for bits in zip(*left, strict=True))
     return union, union in left
+
+
+def count_union(boxes: Iterable[Mask]) -> int:
+    """How many queues are in at least one of some boxes.
+
+    >>> count_union([(0b11, 0b01), (0b10, 0b11)])  # (0, 0), (1, 0) and (1, 0), (1, 1)
+    3
+    """
+    box, exact = join_boxes(boxes := frozenset(boxes))
+    return count_queues(box) if exact else _count_apart(boxes, {})
+
+
+def _count_apart(boxes: frozenset[Mask], counted: dict[frozenset[Mask], int]) -> int:
+    """The same, letter by letter: letters that are in the same boxes go on alike."""
+    if () in boxes:
+        return 1
+    if boxes not in counted:
+        alike: dict[frozenset[Mask], int] = {}
+        for letter in list_letters(functools.reduce(operator.or_, (box[0] for box in boxes))):
+            rest = frozenset(box[1:] for box in boxes if box[0] >> letter & 1)
+            alike[rest] = alike.get(rest, 0) + 1
+        counted[boxes] = sum(n * _count_apart(rest, counted) for rest, n in alike.items())
+    return counted[boxes]
 
 
 def _is_inside(one: Mask, other: Mask) -> bool:

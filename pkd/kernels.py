@@ -1,4 +1,4 @@
-"""What an adapter with compiled code of its own builds on. Kernels never raise: callers validate."""
+"""Kernels for adapters with compiled code of their own. They never raise: callers validate."""
 
 from pkd.engine.bonus import count as count
 from pkd.engine.jit import jit as jit

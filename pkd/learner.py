@@ -12,7 +12,6 @@ from pkd.learning import Learning, Replan
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, check_schedule
-from pkd.problem import Problem, as_problem
 
 __all__ = ["OptimisticLearner"]
 
@@ -25,17 +24,19 @@ class OptimisticLearner:
     `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> learner = pkd.OptimisticLearner(coin.model(), episodes=1000)
     >>> seen = [(1, 0), (2, 1), (3, 0)]
-    >>> learner.observe([pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen])
+    >>> episode = [pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen]
+    >>> learner.observe(episode)
     >>> learner.observed, sum(sum(row.values()) for row in learner.counts.values())
     (1, 3.0)
     """
 
     def __init__(
         self,
-        model: Model | Problem | str,
+        model: Model,
         episodes: int,
         *,
         optimism: Optimism = MVP(),
@@ -45,12 +46,7 @@ class OptimisticLearner:
         counts: Counts | None = None,
     ) -> None:
         check_schedule(episodes, delta, replan)
-        known = (
-            not isinstance(model, str)
-            and not isinstance(model, Problem)
-            and not isinstance(model, tuple)
-        )
-        self.compiled = compile(model if known else as_problem(model).model())  # type: ignore[arg-type]
+        self.compiled = compile(model)
         self.optimism = optimism
         self.schedule = replan
         self.observed = 0  # episodes so far
@@ -66,7 +62,7 @@ class OptimisticLearner:
 
     @property
     def plan(self) -> Plan:
-        """The plan in force; it is made when it is first asked for, and later plans do not change it."""
+        """The plan in force, made when it is first asked for. Later plans do not change it."""
         if self._learning.due or self._plan is None:
             self._learning.replan()
             self._plan = self._learning.plan()
@@ -127,7 +123,8 @@ class OptimisticLearner:
                 findings.append(f"move 1 starts in {where}, which start() does not allow")
             if number > 1 and before != (move.x, move.y):
                 findings.append(
-                    f"move {number} starts in {where}, but move {number - 1} ended in {_state(*before)}"
+                    f"move {number} starts in {where}, but move {number - 1} ended in "
+                    f"{_state(*before)}"
                 )
             if fault := self._find_fault(move, taken):
                 findings.append(f"move {number}: {fault}")
@@ -166,7 +163,10 @@ class OptimisticLearner:
             return f"the episode has ended in {where}"
         expected = [None] if actions is CHANCE else list(actions)
         if move.action not in expected:
-            return f"the action {move.action!r} is not possible in {where}; expected one of {expected!r}"
+            return (
+                f"the action {move.action!r} is not possible in {where}; expected one of "
+                f"{expected!r}"
+            )
         branches = model.branches(move.x, move.y, move.action, taken + (actions is not CHANCE))
         z = next((z for _, y_next, z in branches if y_next == move.y_next), _NOTHING)
         if z is _NOTHING:
@@ -180,7 +180,10 @@ class OptimisticLearner:
             move.reward is None or not reward.low <= move.reward <= reward.high
         ):
             limits = f"[{reward.low:g}, {reward.high:g}]"
-            return f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be learned"
+            return (
+                f"the reward is {move.reward!r}; expected a number in {limits}, since it is to be "
+                "learned"
+            )
         return None
 
     def _count_rewards(self, episode: Episode) -> bool:

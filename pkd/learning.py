@@ -1,15 +1,16 @@
 """The generic optimistic algorithm: plan from the counts, act for an episode, count, and again.
 
-`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next one is
-due. `learn` runs it in simulation, where the law is given to the simulator and to the exact values that
-regret is measured by, never to the planner. `pkd.learner` runs it in a user's own environment.
+`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next
+one is due. `learn` runs it in simulation, where the law is given to the simulator and to the exact
+values that regret is measured by, never to the planner. `pkd.learner` runs it in a user's own
+environment.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,14 +19,13 @@ from typing import Any, Literal
 import numpy as np
 
 from pkd.engine import Compiled
-from pkd.engine.belief import Belief
+from pkd.engine.belief import Tally
 from pkd.engine.bonus import set_marks
 from pkd.engine.compiled import Counts, Player
 from pkd.explore import overrides
 from pkd.model import Law, ModelError
 from pkd.optimism import MVP, Optimism
 from pkd.planning import Model, Plan, check_schedule, make_plan, resolve, seed_words
-from pkd.problem import Problem
 from pkd.results.files import read_npz, write_npz
 from pkd.results.run import Run
 from pkd.results.values import refuse_unwritable
@@ -40,7 +40,7 @@ Replan = Literal["doubling", "every"]
 
 
 def learn(
-    model: Model | Problem | str,
+    model: Model,
     law: Law | int | None = None,
     episodes: int | None = None,
     *,
@@ -55,31 +55,32 @@ def learn(
 ) -> Run:
     """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
-    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled since
-    the last plan: the same order of regret with about |Z| log2(K H) plans. counts: {z: {x': n}} to start
-    from. checkpoint: a file in which the run is kept as it goes; a run that was stopped goes on from it,
-    with the same result to the bit. optimal_value: where it is known already, it is not planned again.
+    replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled
+    since the last plan: the same order of regret with about |Z| log2(K H) plans. counts:
+    {z: {x': n}} to start from. checkpoint: a file that the run is saved to; a run that was stopped
+    goes on from it, with the same result to the bit. optimal_value: given, it is not planned again.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> run = pkd.learn(coin, 2000, optimism=pkd.MVP.practical())
-    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])  # the last policy is best
+    >>> # The last policy is optimal.
+    >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])
     (1.25, 2.0, 1.25)
     """
-    if episodes is None:
-        law, episodes = None, law  # type: ignore[assignment]
+    if episodes is None and not isinstance(law, Mapping) and not callable(law):
+        law, episodes = None, law  # learn(problem, episodes)
     check_schedule(episodes, delta, replan)
+    count = int(episodes)  # type: ignore[arg-type]
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
-    config = {
-        "episodes": int(episodes),  # type: ignore[arg-type]
-        "optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed), "replan": replan,
-    }  # fmt: skip
+    config: dict[str, Any] = {"episodes": count, "optimism": optimism.to_config()}
+    config |= {"delta": float(delta), "seed": int(seed), "replan": replan}
     if checkpoint is not None:
         refuse_unwritable(chain(compiled.features, *compiled.outcomes))
     trial = Trial(compiled, found, optimism, config, counts, optimal_value)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
-    with _Bar(config["episodes"], trial.done, progress) as advance:
+    with _Bar(count, trial.done, progress) as advance:
         trial.go(advance, None if checkpoint is None else Path(checkpoint))
     return trial.run()
 
@@ -106,7 +107,10 @@ class Learning:
         self.due = True
 
     def replan(self) -> bool:
-        """Makes the next plan from the counts; returns whether its policy differs from the last one."""
+        """Makes the next plan from the counts.
+
+        Returns whether its policy differs from the last one.
+        """
         self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
         self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
         set_marks(self.tally)
@@ -115,16 +119,14 @@ class Learning:
 
     def lower(self) -> tuple[float, Plan]:
         """(a certified lower value of V*, the robust plan that attains it) from the counts so far."""
-        least = self.compiled.pessimistic(self.belief)
-        least = Belief(*(part.copy() if isinstance(part, np.ndarray) else part for part in least))
+        least = self.compiled.pessimistic(self.belief).copy()
         self.compiled.estimate(least, self.tally, self.bonus, self.reward_bonus, self.rng)
         robust = make_plan(self.compiled, least)
         return robust.value, robust
 
     def plan(self) -> Plan:
         """The plan in force, which later plans do not change."""
-        parts = [part.copy() if isinstance(part, np.ndarray) else part for part in self.belief]
-        return Plan(self.compiled, Belief(*parts), self.policy.copy(), float(self.upper))
+        return Plan(self.compiled, self.belief.copy(), self.policy.copy(), float(self.upper))
 
 
 class Trial:
@@ -142,17 +144,16 @@ class Trial:
         episodes = config["episodes"]
         self.compiled, self.config = compiled, config
         self.truth = compiled.truth(law)
-        self.optimal_value = optimal_value
         if optimal_value is None:
-            self.optimal_value = make_plan(compiled, self.truth.belief).value
+            optimal_value = make_plan(compiled, self.truth.belief).value
+        self.optimal_value = optimal_value
         self.learning = Learning(
             compiled, optimism, episodes, config["delta"], config["seed"], counts
         )
         self.every = config["replan"] == "every"
         self.identity = self._identify(law, counts)
-        self.simulator: Simulator | None = (
-            None  # where the model says itself what an episode teaches
-        )
+        # Set if the model overrides `samples` without compiled code of its own.
+        self.simulator: Simulator | None = None
         self.play = self._player(law)
         self.value = np.nan  # the exact value of the policy in force
         self.uppers, self.values, self.returns = np.zeros((3, episodes))
@@ -161,7 +162,7 @@ class Trial:
         self.seconds = 0.0
 
     def _player(self, law: Law) -> Player:
-        """How episodes are played: in compiled code, or one by one where hindsight needs a record."""
+        """What plays episodes: compiled code, or one at a time where hindsight needs a record."""
         compiled = self.compiled
         if not overrides(compiled.model, "samples"):
             return partial(compiled.episodes, self.truth.world)
@@ -173,7 +174,7 @@ class Trial:
         return self._play_recorded
 
     def _play_recorded(
-        self, policy: np.ndarray, tally: Any, rng: np.ndarray, returns: np.ndarray
+        self, policy: np.ndarray, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
         """Records one episode and asks the model what it teaches."""
         assert self.simulator is not None
@@ -215,7 +216,7 @@ class Trial:
         return not overrides(self.compiled.model, "samples")
 
     def _play_chunk(self, chunk: slice) -> None:
-        """The loop: plan when due, play until the next plan is due, write down the values in force."""
+        """The loop: plan when due, play until the next plan is due, record the values in force."""
         learning, k = self.learning, chunk.start
         while k < chunk.stop:
             if self.every or learning.due:
@@ -232,15 +233,11 @@ class Trial:
             learning.due |= due
             k += count
 
-    def _compile_kernels(self, fused: Any) -> None:
+    def _compile_kernels(self, fused: Callable[[slice], None] | None) -> None:
         """Calls everything once with nothing to do: compiling is not part of the time of a run."""
         learning, compiled = self.learning, self.compiled
-        scratch = Belief(
-            *(part.copy() if isinstance(part, np.ndarray) else part for part in learning.belief)
-        )
-        compiled.estimate(
-            scratch, learning.tally, learning.bonus, learning.reward_bonus, learning.rng.copy()
-        )
+        scratch, rng = learning.belief.copy(), learning.rng.copy()
+        compiled.estimate(scratch, learning.tally, learning.bonus, learning.reward_bonus, rng)
         if fused is not None:
             fused(slice(0, 0))
         else:
@@ -260,7 +257,7 @@ class Trial:
             policy=self.learning.plan(),
         )
 
-    # -- stopping and going on -----------------------------------------------------------------------
+    # -- stopping and going on ---------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
         """Everything that the next episode depends on, atomically."""
@@ -274,7 +271,8 @@ class Trial:
         arrays, meta = read_npz(path)
         if meta.get("checkpoint") != self.identity:
             raise ModelError(
-                f"{path} is the checkpoint of another run; expected {self.identity}, found {meta.get('checkpoint')}"
+                f"{path} is the checkpoint of another run; expected {self.identity}, found "
+                f"{meta.get('checkpoint')}"
             )
         mine, progress = self._arrays(), arrays.pop("progress", np.zeros(0))
         sizes = {name: array.shape for name, array in mine.items()}

@@ -1,10 +1,10 @@
 """The contract: a Markov decision process whose dynamics are known in part.
 
-The state is s = (x, y). The kernel P_Y of y is known. The law of x' depends only on the feature z = phi_Z(s, a, y'), which is known; the
-law itself is not, and a model never holds it. This is the paper's definition "MDPs with partially
-known dynamics" with its assumption "tabular structure", extended by states without an action
-(CHANCE), features whose law is known (Known), and a settlement after the last action. Nothing here
-imports anything of ours when it runs.
+The state is s = (x, y). The kernel P_Y of y is known. The law of x' depends only on the feature
+z = phi_Z(s, a, y'), which is known; the law itself is not, and a model never holds it. This is the
+paper's definition "MDPs with partially known dynamics" with its assumption "tabular structure",
+extended by states without an action (CHANCE), features whose law is known (Known), and a settlement
+after the last action. Nothing here imports anything of ours when it runs.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ END: Final = _Kind("END")  # the episode is over
 
 
 class ModelError(ValueError):
-    """What every bad model or bad input gets: each finding says what was expected, what was found, and where.
+    """The error for every bad model or bad input.
 
-    >>> ModelError(["horizon is 0, not a positive whole number", "start() sums to 0.9, not 1"]).findings[1]
+    Each finding says what was expected, what was found, and where.
+
+    >>> ModelError(["horizon is 0, not a whole number", "start() sums to 0.9, not 1"]).findings[1]
     'start() sums to 0.9, not 1'
     """
 
@@ -106,9 +108,10 @@ def sure(x: Hashable) -> Known:
 
 @attrs.frozen
 class UnknownReward:
-    """A reward in [low, high] whose mean is learned; `feature` names its law, which the learner does not hold.
+    """A reward in [low, high] whose mean is learned.
 
-    `PartiallyKnownMDP.reward` may return one. The law then gives {value: probability} for `feature`.
+    `PartiallyKnownMDP.reward` may return one. The law, which the learner does not hold, then gives
+    {value: probability} for `feature`.
 
     >>> UnknownReward("tip", low=0.0, high=5.0).feature
     'tip'
@@ -120,14 +123,15 @@ class UnknownReward:
 
 
 Branch = tuple[float, Any, Any]  # (probability of y', y', z): z is a feature, or Known(...)
-Law = (
-    Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
-)  # z -> {x': probability}
+# z -> {x': probability}.
+Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
 
 
 @attrs.frozen
 class Transition:
-    """One move of an episode: from (x, y), by `action` (None in a CHANCE state), to (x_next, y_next).
+    """One move of an episode: from (x, y) to (x_next, y_next).
+
+    `action` is None in a CHANCE state.
 
     >>> Transition("sunny", 3, "sell", "rainy", 2).y_next
     2
@@ -185,14 +189,18 @@ class Episode:
 
 
 class PartiallyKnownMDP(ABC):
-    """A finite-horizon MDP with state (x, y), known law of y and a law of x' that depends on a known feature only.
+    """A finite-horizon MDP with state (x, y) whose dynamics are known in part.
 
-    Subclasses give `horizon`, `start`, `actions`, `reward`, `outcomes` and either `step` or both `known_kernel` and `feature`. All values
-    (x, y, actions, features) are hashable and otherwise free. Methods must answer the same question the same way every time.
+    The law of y is known; the law of x' depends on a known feature only.
+
+    Subclasses give `horizon`, `start`, `actions`, `reward`, `outcomes` and either `step` or both
+    `known_kernel` and `feature`. All values (x, y, actions, features) are hashable and otherwise
+    free. Methods must answer the same question the same way every time.
 
         P(x', y' | x, y, a) = P_Y(y' | x, y, a) * P_eff(phi_Z(x, y, a, y'))(x')
 
-    A kiosk: the demand x, of unknown law, meets the stock y; an order of a papers costs a quarter each and is tomorrow's stock.
+    A kiosk: the demand x, of unknown law, meets the stock y; an order of a papers costs a quarter
+    each and is tomorrow's stock.
 
     >>> import pkd
     >>> class Kiosk(pkd.PartiallyKnownMDP):
@@ -208,13 +216,14 @@ class PartiallyKnownMDP(ABC):
     0.5
     """
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: horizon {getattr(self, 'horizon', 'not given')}>"
+
     horizon: int  # actions per episode
-    return_range: tuple[float, float] | None = (
-        None  # bounds every return to go and caps unknown features; None: computed for each state
-    )
-    n_features: int | None = (
-        None  # |Z| in the logarithms; None: the number of unknown features that can occur
-    )
+    # Bounds every return to go and caps unknown features; None: computed for each state.
+    return_range: tuple[float, float] | None = None
+    # |Z| in the logarithms; None: the number of unknown features that can occur.
+    n_features: int | None = None
 
     @abstractmethod
     def start(self) -> Any:
@@ -229,19 +238,26 @@ class PartiallyKnownMDP(ABC):
         """r(x, y, a), any finite number, or an UnknownReward; a is None in a CHANCE state."""
 
     def known_kernel(self, x: Any, y: Any, a: Any) -> Iterable[tuple[float, Any]]:
-        """P_Y(. | x, y, a) as pairs (probability, y'). Pairs, not a dict: two ways to the same y' add up."""
+        """P_Y(. | x, y, a) as pairs (probability, y').
+
+        Pairs, not a dict: two branches to the same y' add up.
+        """
         raise ModelError(
-            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms"
+            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define "
+            "one of the two forms"
         )
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> Any:
         """phi_Z(x, y, a, y'): any hashable value, or Known({x': probability}), or sure(x')."""
         raise ModelError(
-            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define one of the two forms"
+            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define "
+            "one of the two forms"
         )
 
     def step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
-        """P_Y and phi_Z at once: (probability, y', z) for each y'. Override it instead of `known_kernel` and `feature`.
+        """P_Y and phi_Z at once: (probability, y', z) for each y'.
+
+        Override it instead of `known_kernel` and `feature`.
 
         z is a function of y': two branches to the same y' must have the same z.
         """
@@ -250,13 +266,14 @@ class PartiallyKnownMDP(ABC):
         ]
 
     def last_step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
-        """`step` for the last action of an episode and for every CHANCE state after it (the settlement)."""
+        """`step` for the settlement: the last action and every CHANCE state after it."""
         return self.step(x, y, a)
 
     def outcomes(self, z: Any) -> Iterable[Any]:
         """Every x' that can follow the unknown feature z."""
         raise ModelError(
-            f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow this feature"
+            f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow "
+            "this feature"
         )
 
     def branching(self, z: Any) -> int:
@@ -264,11 +281,11 @@ class PartiallyKnownMDP(ABC):
         return len(tuple(self.outcomes(z)))
 
     def share(self, z: Any, y: Any) -> float | None:
-        """The weight of y in the union bound for z, with sum over y at most 1; None: all y alike."""
+        """The weight of y in the union bound for z; they sum to at most 1. None: all y alike."""
         return None
 
     def final(self, x: Any, y: Any) -> float:
-        """Paid once where the episode stops: at END, or in the decision state after the last action."""
+        """Paid once where the episode stops: at END, or in the state after the last action."""
         return 0.0
 
     def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""`NoiseMDP`: the everyday form s' = f(s, a, w), in which only the law of the noise w is unknown."""
+"""`NoiseMDP`: the everyday form s' = f(s, a, w), where only the law of the noise w is unknown."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class Landing:
 class NoiseMDP(PartiallyKnownMDP):
     """The everyday form s' = f(s, a, w): `land` is known, the law of the noise w is not.
 
-    Subclasses give `horizon`, `initial`, `choices`, `noise`, `outcomes` and `land`. As a partially known MDP: y = s and x = None where a
-    choice is made; then x = w and y = Landing(s, a), where the reward is paid and no time passes.
+    Subclasses give `horizon`, `initial`, `choices`, `noise`, `outcomes` and `land`. As a partially
+    known MDP: y = s and x = None where a choice is made; then x = w and y = Landing(s, a), where
+    the reward is paid and no time passes.
 
     >>> class Coin(NoiseMDP):
     ...     horizon = 3

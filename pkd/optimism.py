@@ -1,11 +1,12 @@
-"""Optimism rules: how a learner values what it has not seen often. A rule is a value; each works for every model.
+"""Optimism rules: how a learner values what it has not seen often.
 
-MVP is the paper's rule (its algorithm MVP-Est). With p the observed frequencies, N = N(z), l = ell(z, y') and w the width of the values:
+A rule is a value; each works for every model. MVP is the paper's rule (its algorithm MVP-Est). With
+p the observed frequencies, N = N(z), l = ell(z, y') and w the width of the values:
 
     MVP                pV + c1 sqrt(Var_p(V) l / N) + c2 w l / N      (N <= 1: the cap)
-    MVP(monotone=True) pV + max(c1 sqrt(Var_p(V) l / N), c2 w l / N)  (monotone in V when c2 >= c1^2)
+    MVP(monotone=True) pV + max(c1 sqrt(Var_p(V) l / N), c2 w l / N)  (monotone in V if c2 >= c1^2)
     Hoeffding          pV + c w l / sqrt(N)                           (N = 0: the cap; UCBVI-CH)
-    Greedy             pV                                             (N = 0: uniform over the outcomes)
+    Greedy             pV                                             (N = 0: uniform)
     PosteriorSampling  PV with P drawn from Dirichlet(prior + counts) at every plan
     Certified          max {qV : KL(p, q) <= C(z)}, the laws that the data have not refuted
 
@@ -63,7 +64,9 @@ def _positive_or_none(rule: Any, field: Any, value: Any) -> None:
 
 
 class Optimism:
-    """Base of all rules: `bonus` gives the numbers for the kernels, `label` the words for tables and plots.
+    """Base of all rules.
+
+    `bonus` gives the numbers for the kernels, `label` the words for tables and plots.
 
     >>> MVP.practical().to_config()
     {'rule': 'MVP', 'c1': 0.5, 'c2': 0.25, 'log_factor': 1.0, 'monotone': False}
@@ -104,7 +107,10 @@ class MVP(Optimism):
 
     @classmethod
     def practical(cls) -> MVP:
-        """Small constants that learn quickly and promise nothing; c2 >= c1^2 keeps the max form monotone."""
+        """Small constants that learn quickly, without a guarantee.
+
+        With c2 >= c1^2 the max form is monotone.
+        """
         return cls(c1=0.5, c2=0.25, log_factor=1.0)
 
     def bonus(self) -> Bonus:
@@ -133,9 +139,11 @@ class Hoeffding(Optimism):
     """The bonus c w l / sqrt(N) of UCBVI-CH, with c = 7 as published there.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
     >>> counts = {(0, 0): {0: 50, 1: 50}, (0, 1): {0: 100}}
-    >>> pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Hoeffding(c=1, log_factor=1)).value  # 1/2 + 1/sqrt(100)
+    >>> rule = Hoeffding(c=1, log_factor=1)  # 1/2 + 1/sqrt(100)
+    >>> pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=rule).value
     0.6
     """
 
@@ -200,11 +208,13 @@ class Certified(Optimism):
 
 @attrs.frozen
 class Greedy(Optimism):
-    """No bonus: the plan for the observed frequencies. The rival that needs no exploration to look good.
+    """No bonus: the plan for the observed frequencies. It never explores.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
-    >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}, (0, 1): {0: 4}}, episodes=10, optimism=Greedy()).value
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> counts = {(0, 0): {0: 1, 1: 3}, (0, 1): {0: 4}}
+    >>> pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Greedy()).value
     0.75
     """
 
@@ -221,9 +231,14 @@ class PosteriorSampling(Optimism):
     """Plans for a law drawn from Dirichlet(prior + counts), anew at every plan.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
-    >>> many = {(0, 0): {0: 1e8, 1: 1e8}, (0, 1): {0: 1e8}}  # so many that every draw is close to 1/2
-    >>> [round(pkd.optimistic_plan(coin.model(), many, episodes=10, optimism=PosteriorSampling(), seed=k).value, 3) for k in (1, 2)]
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> many = {(0, 0): {0: 1e8, 1: 1e8}, (0, 1): {0: 1e8}}  # every draw is close to 1/2
+    >>> rule = PosteriorSampling()
+    >>> draw = lambda k: pkd.optimistic_plan(
+    ...     coin.model(), many, episodes=10, optimism=rule, seed=k
+    ... )
+    >>> [round(draw(k).value, 3) for k in (1, 2)]
     [0.5, 0.5]
     """
 

@@ -1,4 +1,4 @@
-"""Exact planning, exact evaluation, and the optimistic plan from given counts: one sweep each."""
+"""Exact planning, and the optimistic plan from given counts: one sweep each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pkd.engine.belief import N_ARRAYS, Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
-from pkd.problem import Problem, as_problem
+from pkd.problem import Problem, read, unpack
 from pkd.results.files import read_npz, write_csv, write_npz
 
 if TYPE_CHECKING:
+    from pkd.evaluation import Evaluation
     from pkd.model import Episode
 
-__all__ = ["Plan", "Policy", "evaluate", "optimistic_plan", "plan", "resolve"]
+__all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
 
 HEADER = ("step", "x", "y", "action", "value")
 SHOWN_RULES = 30  # lines of a printed table
@@ -40,7 +41,8 @@ class Plan:
     """A policy for every step, with the values it was chosen by. Steps h count from 1.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> best = pkd.plan(coin)
     >>> best, list(best.states(1))
     (<Plan for _TabularModel: value 1.25, horizon 3>, [(0, None)])
@@ -110,12 +112,24 @@ class Plan:
         """Episodes of this policy under the law that it was made for, or under another one."""
         from pkd.simulation import Simulator
 
-        truth = self.truth if law is None else self.compiled.truth(law)
-        if truth is None:
+        found = self._find_law("simulate", law)
+        return Simulator(self.compiled, found, seed=seed).play(self, episodes)
+
+    def evaluate(self, law: Law | None = None) -> Evaluation:
+        """The return of this policy under the law that it was made for, or under another one."""
+        from pkd.evaluation import evaluate
+
+        return evaluate(self.compiled, self._find_law("evaluate", law), self)
+
+    def _find_law(self, call: str, law: Law | None) -> Law:
+        if law is not None:
+            return law
+        if self.truth is None:
             raise ModelError(
-                "this plan was made from counts and knows no law; give simulate(law=...)"
+                f"this plan was made from counts or read from a file and knows no law; "
+                f"give {call}(law=...)"
             )
-        return Simulator(self.compiled, truth, seed=seed).play(self, episodes)
+        return self.truth.law
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
@@ -126,16 +140,23 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | Path, model: Model) -> Plan:
-        """The plan that `save` wrote for this model; a file of another model is refused."""
+        """The plan that `save` wrote for this model; a file of another model is refused.
+
+        A problem in place of the model brings the law that `simulate` and `evaluate` use.
+        """
         arrays, meta = read_npz(path)
-        compiled = compile(model)
+        found, ask = read(model)
+        compiled = compile(found)
         if meta.get("kind") != "Plan":
             raise ModelError(f"{path} is not a plan that pkd saved")
         if meta.get("fingerprint") != compiled.fingerprint:
             raise ModelError(
-                f"{path} is the plan of another model, or of an edited one; give the model it was made for"
+                f"{path} is the plan of another model, or of an edited one; "
+                "give the model it was made for"
             )
-        return cls._restore(compiled, arrays, path)
+        plan = cls._restore(compiled, arrays, path)
+        plan.truth = None if ask is None else compiled.truth(ask())
+        return plan
 
     @classmethod
     def _restore(
@@ -143,15 +164,17 @@ class Plan:
     ) -> Plan:
         template = compiled.optimistic(MVP().bonus(), 1, 0.5)
         try:
-            parts = [arrays[name] for name in Belief._fields[:N_ARRAYS]]
             form, *constants, rounds, value = arrays["constants"].tolist()
-            for part, expected in zip(parts, template, strict=False):
-                if part.shape != np.shape(expected) or part.dtype != np.float64:
+            for name in Belief._fields[:N_ARRAYS]:
+                part, expected = arrays[name], getattr(template, name)
+                if part.shape != expected.shape or part.dtype != expected.dtype:
                     raise ModelError(
-                        f"{path} does not fit the model: expected {np.shape(expected)}, found {part.shape}"
+                        f"{path} does not fit the model: expected {name} of shape "
+                        f"{expected.shape}, found {part.shape}"
                     )
             compiled.check_policy(arrays["choices"])
-            belief = Belief(*parts, int(form), *constants, int(rounds))
+            parts = [arrays[name] for name in Belief._fields[:N_ARRAYS]]
+            belief = Belief(*parts, int(form), *constants, int(rounds))  # type: ignore[arg-type]
             return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, ModelError):
@@ -159,37 +182,34 @@ class Plan:
             raise ModelError(f"{path} is not a plan that pkd saved: {problem!r}") from None
 
 
-Policy = Plan | Callable[[int, Any, Any], Any]  # a callable takes (h, x, y) and gives an action
-Model = PartiallyKnownMDP | Compiled
+# A function takes (h, x, y) and gives an action, or {action: probability}.
+Policy = Plan | Callable[[int, Any, Any], Any]
+# What every function accepts for a model: a model, or a problem as an object, a pair or a name.
+Model = PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law]
 
 
-def resolve(
-    given: Model | Problem | str | tuple[Any, Any], law: Law | None
-) -> tuple[Compiled, Law]:
+def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
     """The compiled model and the law behind what a user gave: a model and a law, or a problem."""
-    if isinstance(given, PartiallyKnownMDP | Compiled):
-        if law is None:
-            name = type(given.model if isinstance(given, Compiled) else given).__name__
-            raise ModelError(
-                f"{name} is a model without a law; give the law, or a problem with .model() and .law()"
-            )
-        return compile(given), law
-    problem = as_problem(given)
-    return compile(problem.model()), problem.law() if law is None else law
+    model, law = unpack(given, law)
+    return compile(model), law
 
 
-def plan(model: Model | Problem | str, law: Law | None = None) -> Plan:
+def plan(model: Model, law: Law | None = None, *, max_states: int | None = None) -> Plan:
     """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
+
+    max_states: states that may be held apart; see `compile`.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> best = pkd.plan(coin.model(), coin.law())
     >>> best.value, best.action(1, 0, None), best.values(1, 0, None)
     (1.25, 0, {0: 1.25, 1: 0.5})
     """
-    compiled, law = resolve(model, law)
+    found, law = unpack(model, law)
+    compiled = compile(found, max_states=max_states)
     truth = compiled.truth(law)
     return make_plan(compiled, truth.belief, truth)
 
@@ -209,10 +229,13 @@ def optimistic_plan(
     matters only to `PosteriorSampling`.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value  # nothing was seen: state 1 for good
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> # Nothing was seen: it hopes to be in state 1 for good.
+    >>> pkd.optimistic_plan(coin.model(), {}, episodes=100).value
     2.0
-    >>> pkd.optimistic_plan(coin.model(), {(0, 0): {0: 1, 1: 3}}, episodes=100, optimism=pkd.Greedy()).value
+    >>> seen, rule = {(0, 0): {0: 1, 1: 3}}, pkd.Greedy()
+    >>> pkd.optimistic_plan(coin.model(), seen, episodes=100, optimism=rule).value
     1.3125
     """
     check_schedule(episodes, delta)
@@ -221,33 +244,6 @@ def optimistic_plan(
     limits = compiled.reward_bonus(bonus, episodes, delta)
     compiled.estimate(belief, compiled.tally(counts), bonus, limits, seed_words(seed))
     return make_plan(compiled, belief)
-
-
-def evaluate(
-    model: Model | Problem | str, law: Law | Policy | None = None, policy: Policy | None = None
-) -> float:
-    """The exact expected return of a policy: evaluate(model, law, policy) or evaluate(problem, policy).
-
-    >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> pkd.evaluate(coin, lambda h, x, y: 0)  # a fair coin at every step: 0 + 1/2 + 1/2
-    1.0
-    """
-    if policy is None:
-        law, policy = None, law  # type: ignore[assignment]
-    if not isinstance(policy, Plan) and not callable(policy):
-        raise ModelError(
-            f"policy is {policy!r}; expected a Plan, or a function (h, x, y) -> action"
-        )
-    compiled, law = resolve(model, law)  # type: ignore[arg-type]
-    if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(law).belief, policy.choices, follow=True)
-    else:
-        plain = compiled.plain
-        value, _ = plain.sweep(
-            plain.truth(law).belief, plain.tabulate(to_function(policy)), follow=True
-        )
-    return value
 
 
 def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) -> Plan:

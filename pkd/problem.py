@@ -35,11 +35,14 @@ __all__ = [
     "Found",
     "Pair",
     "Problem",
+    "as_model",
     "as_problem",
     "find",
     "installed",
     "names",
     "parse_options",
+    "read",
+    "unpack",
 ]
 
 GROUP = "pkd.models"
@@ -69,6 +72,9 @@ class Pair:
 
     def law(self) -> Law:
         return self._law
+
+    def __repr__(self) -> str:
+        return f"<Pair of {type(self._model).__name__} and its law>"
 
 
 @attrs.frozen
@@ -104,10 +110,77 @@ def as_problem(given: Any) -> Problem:
     return _check(given, "the problem", "a registered name")
 
 
+def as_model(given: Any) -> PartiallyKnownMDP:
+    """The model behind what a user gave: a model, a compiled model, or a problem in any form.
+
+    >>> import pkd
+    >>> as_model(pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3)).horizon
+    3
+    """
+    model = read(given)[0]
+    return model if isinstance(model, PartiallyKnownMDP) else model.model
+
+
+def unpack(given: Any, law: Law | None = None) -> tuple[Any, Law]:
+    """(model, law) of what a user gave: a model and a law, or a problem in any form.
+
+    A law that is given takes the place of the problem's own. The model may be a compiled one.
+
+    >>> import pkd
+    >>> coin = pkd.TabularMDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], horizon=3)
+    >>> unpack(coin)[1][0, 0], unpack(coin, {(0, 0): {1: 1.0}})[1][0, 0]
+    ({0: 0.5, 1: 0.5}, {1: 1.0})
+    """
+    model, ask = read(given)
+    if law is not None:
+        return model, _check_law("the law", law)
+    if ask is None:
+        kind = model if isinstance(model, PartiallyKnownMDP) else model.model
+        raise ModelError(
+            f"{type(kind).__name__} is a model without a law; give the law, or a problem with "
+            ".model() and .law()"
+        )
+    return model, _check_law("the problem's law()", ask())
+
+
+def read(given: Any) -> tuple[Any, Callable[[], Law] | None]:
+    """The model, compiled or not, and how to ask for its law; None: it comes without one.
+
+    The one place that knows every form in which a user may give a model or a problem.
+    """
+    if isinstance(given, PartiallyKnownMDP) or _is_compiled(given):
+        return given, None
+    if isinstance(given, str):
+        found = find(given)
+        return found.model, None if found.law is None else found.with_law
+    problem = _check(given, "the problem", "a registered name")
+    model: object = problem.model()  # a user's method may return anything
+    if not isinstance(model, PartiallyKnownMDP) and not _is_compiled(model):
+        raise ModelError(
+            f"the problem's model() is {type(model).__name__}; expected a pkd.PartiallyKnownMDP"
+        )
+    return model, problem.law
+
+
+def _is_compiled(given: Any) -> bool:
+    return isinstance(getattr(given, "model", None), PartiallyKnownMDP)
+
+
+def _check_law(name: str, law: Any) -> Law:
+    if isinstance(law, Mapping) or callable(law):
+        checked: Law = law
+        return checked
+    raise ModelError(
+        f"{name} is {law!r}; expected a mapping {{z: {{x': probability}}}} or a function of z"
+    )
+
+
 def _check(given: Any, name: str, otherwise: str) -> Problem:
     """A given object or pair as a problem; `otherwise`: what could be given besides them."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], PartiallyKnownMDP):
-        return Pair(*given)
+    if isinstance(given, tuple) and len(given) == 2:
+        model, law = given
+        if isinstance(model, PartiallyKnownMDP) or _is_compiled(model):
+            return Pair(model, _check_law(f"{name}'s law", law))
     if isinstance(given, Problem) and not isinstance(given, type):
         return given
     wanted = f"an object with .model() and .law(), a pair (model, law) or {otherwise}"

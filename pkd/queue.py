@@ -1,11 +1,11 @@
-"""`Queue`: a first-in first-out part of y, by which large models are compiled without code of their own.
+"""`Queue`: a first-in first-out part of y, by which the core compiles large models.
 
 A shift register (orders on their way, commands that take effect late, actions whose result is not
-shown yet) gives y as many values as there are sequences of entries, but a move looks at few of them:
-at the oldest entry, or at none. So the explorer asks a model with *hidden* entries. Pushing,
-popping, clearing and counting need no values and stay symbolic. Whatever reads a hidden entry raises
-`Look`, and the explorer asks again, once for each value of that entry. Nothing is promised by the
-user, so nothing can be promised wrongly.
+shown yet) gives y as many values as there are sequences of entries, but a move looks at few of
+them: at the oldest entry, or at none. So the explorer asks a model with *hidden* entries. Pushing,
+popping, clearing and counting need no values and stay symbolic. Whatever reads a hidden entry
+raises `Look`, and the explorer asks again, once for each value of that entry. Nothing is promised
+by the user, so nothing can be promised wrongly.
 
 A worked example: y is `Queue((3, 1))`, and `step` returns `queue.push(a).pop()` after it has read
 `queue.oldest`. The explorer asks with two hidden entries; `oldest` raises `Look(0)`. It asks again
@@ -15,6 +15,7 @@ hidden entry followed by a: all queues that start with v move alike, and one ans
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -37,8 +38,8 @@ class Queue:
     """First in, first out, inside y: y itself, or anywhere in (named) tuples and attrs classes.
 
     None may stand for it. It is immutable, and equal, hashed, ordered and pickled like the tuple of
-    its entries. `push`, `pop`, `clear` and `len` are free. Everything else looks at entries: a large
-    model is then asked once for each value of every entry up to the one looked at. Looking at
+    its entries. `push`, `pop`, `clear` and `len` are free. Everything else looks at entries: a
+    large model is then asked once for each value of every entry up to the one looked at. Looking at
     `oldest` costs one question per value; looking at everything is the same as having no queue. It
     changes no result, only how large models are compiled.
 
@@ -132,7 +133,7 @@ def _entries(other: Any) -> Any:
 
 
 class Look(BaseException):
-    """A hidden entry was read. Not an Exception, so that a user's `except Exception` lets it pass."""
+    """A hidden entry was read. Not an Exception: a user's `except Exception` must let it pass."""
 
 
 @attrs.define
@@ -151,7 +152,10 @@ class Veil:
 
 
 class _HiddenQueue(Queue):
-    """front, then `hidden` entries without values, then back. `dropped`: hidden ones popped unread."""
+    """front, then `hidden` entries without values, then back.
+
+    dropped: hidden entries that were popped unread.
+    """
 
     __slots__ = ("back", "dropped", "front", "hidden", "veil")
 
@@ -213,7 +217,7 @@ def hide(front: tuple[Any, ...], hidden: int, veil: Veil) -> Queue:
 
 
 def parts(queue: Queue) -> tuple[tuple[Any, ...], int, tuple[Any, ...], int]:
-    """(front, hidden entries, back, hidden entries popped unread) of a queue that a model returned."""
+    """(front, hidden entries, back, hidden entries popped unread) of a queue from a model."""
     if isinstance(queue, _HiddenQueue):
         return queue.front, queue.hidden, queue.back, queue.dropped
     return queue._entries, 0, (), 0
@@ -224,6 +228,7 @@ class _Hole:
         return "queue"
 
 
+CACHED_HASH = "_attrs_cached_hash"  # where attrs keeps the hash of a class with cache_hash=True
 HOLE = _Hole()  # what a block has in place of its queue
 
 
@@ -235,7 +240,7 @@ def find_queue(y: Any) -> tuple[Any, ...] | None:
     while level:
         deeper = []
         for path, value in level:
-            if isinstance(value, tuple):
+            if _is_plain_tuple(value):
                 children: Iterable[tuple[Any, Any]] = enumerate(value)
             elif attrs.has(type(value)):
                 children = [(a.name, getattr(value, a.name)) for a in attrs.fields(type(value))]
@@ -248,6 +253,11 @@ def find_queue(y: Any) -> tuple[Any, ...] | None:
                     deeper.append(((*path, step), child))
         level = deeper
     return None
+
+
+def _is_plain_tuple(value: Any) -> bool:
+    """A tuple or a named tuple: other subclasses may hold more than their entries."""
+    return type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
 def get_part(y: Any, path: tuple[Any, ...]) -> Any:
@@ -263,8 +273,12 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
         return value
     step, *rest = path
     if not isinstance(y, tuple):
-        return attrs.evolve(y, **{step: replace_part(getattr(y, step), tuple(rest), value)})
+        # Not attrs.evolve: validators and converters of the class must not see a hole.
+        other = copy.copy(y)
+        object.__setattr__(other, step, replace_part(getattr(y, step), tuple(rest), value))
+        if hasattr(other, CACHED_HASH):
+            object.__setattr__(other, CACHED_HASH, None)
+        return other
     new = replace_part(y[step], tuple(rest), value)
-    if hasattr(y, "_replace"):
-        return type(y)._make((*y[:step], new, *y[step + 1 :]))
-    return (*y[:step], new, *y[step + 1 :])
+    make = getattr(y, "_make", tuple)  # a named tuple stays one
+    return make((*y[:step], new, *y[step + 1 :]))

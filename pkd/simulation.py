@@ -1,32 +1,31 @@
-"""Episodes drawn from a model and its law under a policy, as the records that a learner is shown."""
+"""Episodes drawn from a model and its law under a policy, as records for a learner."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pkd.engine import Compiled
-from pkd.engine.belief import Tally, World
-from pkd.engine.bonus import count, count_reward
-from pkd.engine.compiled import Act, Truth
-from pkd.engine.random import draw, uniform
-from pkd.model import CHANCE, END, Episode, Known, Law, ModelError, Transition, UnknownReward
+from pkd.engine.belief import Tally
+from pkd.engine.compiled import Truth
+from pkd.engine.play import play_model
+from pkd.model import Episode, Law
 from pkd.planning import Model, Plan, Policy, resolve, seed_words
-from pkd.problem import Problem
 
 __all__ = ["Simulator", "simulate"]
 
+BULK = 100_000  # episodes of one compiled call: an interrupt is answered between two of them
+
 
 def simulate(
-    model: Model | Problem | str, law: Law | None, policy: Policy, episodes: int, seed: int = 0
+    model: Model, law: Law | None, policy: Policy, episodes: int, seed: int = 0
 ) -> list[Episode]:
     """So many episodes under a policy. A law with `reveal(episode, rng)` fills `Episode.revealed`.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> [episode] = pkd.simulate(coin, None, lambda h, x, y: 1, episodes=1)  # action 1 stays where it is
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> # Action 1 stays where it is.
+    >>> [episode] = pkd.simulate(coin, None, lambda h, x, y: 1, episodes=1)
     >>> [(move.x, move.action, move.x_next) for move in episode]
     [(0, 1, 0), (0, 1, 0), (0, 1, 0)]
     """
@@ -37,20 +36,22 @@ class Simulator:
     """Plays single episodes of one model and one law; everything is built once.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> world = pkd.Simulator(coin, seed=1)
-    >>> [world.episode(lambda h, x, y: h % 2).total for _ in range(3)]
-    [1.0, 1.0, 0.0]
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> world, again = pkd.Simulator(coin, seed=1), pkd.Simulator(coin, seed=1)
+    >>> toss_once = lambda h, x, y: int(h != 2)  # action 1 keeps the coin as it lies
+    >>> totals = [world.episode(toss_once).total for _ in range(100)]
+    >>> sorted(set(totals)), totals == [again.episode(toss_once).total for _ in range(100)]
+    ([0.0, 1.0], True)
     """
 
-    def __init__(
-        self, model: Model | Problem | str, law: Law | Truth | None = None, *, seed: int = 0
-    ) -> None:
+    def __init__(self, model: Model, law: Law | Truth | None = None, *, seed: int = 0) -> None:
         if isinstance(law, Truth) and isinstance(model, Compiled):
-            self.compiled, self.truth, self._reveal = model, law, None
+            self.compiled, self.truth = model, law
         else:
             self.compiled, found = resolve(model, law)  # type: ignore[arg-type]
-            self.truth, self._reveal = self.compiled.truth(found), getattr(found, "reveal", None)
+            self.truth = self.compiled.truth(found)
+        self._reveal = getattr(self.truth.law, "reveal", None)
         self.rng = seed_words(seed)
         # For what the law reveals at the end of an episode.
         sequence = np.random.SeedSequence(entropy=int(seed), spawn_key=(1,))
@@ -60,6 +61,31 @@ class Simulator:
     def play(self, policy: Policy, episodes: int) -> list[Episode]:
         """So many episodes."""
         return [self.episode(policy) for _ in range(episodes)]
+
+    def returns(self, policy: Policy, episodes: int) -> np.ndarray:
+        """The returns of so many episodes, (episodes,); a plan is played in compiled code.
+
+        >>> import pkd
+        >>> rows = [[[0.5, 0.5]], [[0.5, 0.5]]]
+        >>> heads = pkd.TabularMDP(rows, [[0.0], [1.0]], 10, start=[0.5, 0.5])
+        >>> returns = pkd.Simulator(heads).returns(pkd.plan(heads), 100_000)
+        >>> bool(abs(returns.mean() - 5) < 0.02), bool(abs(returns.var() - 2.5) < 0.04)
+        (True, True)
+        """
+        returns = np.zeros(episodes)
+        if not (isinstance(policy, Plan) and policy.compiled is self.compiled):
+            for k in range(episodes):
+                returns[k] = self.episode(policy).total
+            return returns
+        tally, done = self.compiled.tally(), 0
+        tally.marks[:] = tally.reward_marks[:] = np.inf  # no plan is ever due
+        while done < episodes:
+            chunk = returns[done : done + BULK]
+            count, _ = self.compiled.episodes(
+                self.truth.world, policy.choices, tally, self.rng, chunk
+            )
+            done += count
+        return returns
 
     def episode(self, policy: Policy) -> Episode:
         """The next episode."""
@@ -77,53 +103,3 @@ class Simulator:
                 episode.transitions, self._reveal(episode, self.reveal_rng), episode.final
             )
         return episode, due
-
-
-def play_model(
-    compiled: Compiled, world: World, act: Act, tally: Tally, rng: np.ndarray
-) -> tuple[Episode, bool]:
-    """One episode by asking the model move by move; draws the same numbers as compiled episodes."""
-    model, horizon = compiled.model, compiled.horizon
-    starts = compiled.graph.start
-    node, entries, _ = starts[
-        draw(np.cumsum([p for *_, p in starts]), 0, len(starts), uniform(rng))
-    ]
-    x, y = compiled.graph.layers.x[node], compiled.graph.start_y(node, entries)
-    moves: list[Transition] = []
-    taken, due = 0, False
-    while (kind := model.actions(x, y)) is CHANCE or (kind is not END and taken < horizon):
-        action = None
-        if kind is not CHANCE:
-            taken += 1
-            action = act(taken, x, y)
-            if action not in kind:
-                raise ModelError(
-                    f"the policy takes {action!r} at step {taken} in (x={x!r}, y={y!r}); expected one of {list(kind)!r}"
-                )
-        reward = model.reward(x, y, action)
-        if isinstance(reward, UnknownReward):
-            w = compiled.reward_index[reward.feature]
-            lo, hi = world.reward_ptr[w], world.reward_ptr[w + 1]
-            reward = float(world.reward_value[draw(world.reward_rows, lo, hi, uniform(rng))])
-            due |= bool(count_reward(tally, w, reward, 1.0))
-        _, y_next, z = _draw_one(model.branches(x, y, action, taken), rng)
-        if isinstance(z, Known):
-            _, x_next = _draw_one([(p, value) for value, p in z.law if p > 0], rng)
-        else:
-            row = compiled.feature_index[z]
-            place, last = compiled.row_ptr[row], compiled.row_ptr[row + 1]
-            if last - place > 1:
-                place = draw(world.rows, place, last, uniform(rng))
-            due |= bool(count(tally, row, place))
-            x_next = compiled.outcomes[row][place - compiled.row_ptr[row]]
-        moves.append(Transition(x, y, action, x_next, y_next, float(reward)))
-        x, y = x_next, y_next
-    return Episode(moves, final=float(model.final(x, y))), due
-
-
-def _draw_one(branches: Sequence[Any], rng: np.ndarray) -> Any:
-    """One of some tuples that begin with their probabilities."""
-    if len(branches) == 1:
-        return branches[0]
-    masses = np.cumsum([branch[0] for branch in branches])
-    return branches[draw(masses, 0, len(branches), uniform(rng))]

@@ -124,7 +124,11 @@ def sweep_returns(graph: Graph) -> Iterator[Layer]:
     settled = np.full((3, len(graph.settled.x)), -np.inf)
     _improve(settled, settled, _order(graph, SETTLED))
     yield _layer(graph.horizon, settled)
-    chances, step, last = _order(graph, CHANCES), _moves(graph, STEP), _moves(graph, LAST)
+    chances, step, last = (
+        _order(graph, CHANCES),
+        _count_moves(graph, STEP),
+        _count_moves(graph, LAST),
+    )
     after, first = settled, last
     for t in range(graph.horizon - 1, -1, -1):
         values = np.full((3, len(graph.layers.x)), -np.inf)
@@ -237,7 +241,7 @@ def _improve(values: Numbers, after: Numbers, levels: list[_Moves]) -> None:
 def _order(graph: Graph, part: int) -> list[_Moves]:
     """The moves of CHANCE and END states by level: each level leads to lower ones and elsewhere."""
     side = graph.settled if part == SETTLED else graph.layers
-    rest, levels = _moves(graph, part), []
+    rest, levels = _count_moves(graph, part), []
     while len(rest.node):
         waiting = np.zeros((1, len(side.x)))
         waiting[0, rest.node] = 1.0
@@ -250,7 +254,7 @@ def _order(graph: Graph, part: int) -> list[_Moves]:
     return levels
 
 
-def _moves(graph: Graph, part: int) -> _Moves:
+def _count_moves(graph: Graph, part: int) -> _Moves:
     """The moves of one part of a graph."""
     cells: Cells = graph.cells[part]
     source: Side = graph.settled if part == SETTLED else graph.layers
@@ -269,7 +273,7 @@ def _moves(graph: Graph, part: int) -> _Moves:
         action_ptr=action_ptr,
         branch_ptr=np.array(cells.branch_ptr, np.int64),
         landing=landing,
-        target_ptr=_pointers(np.array([len(nodes) for nodes in targets], np.int64)),
+        target_ptr=_find_pointers(np.array([len(nodes) for nodes in targets], np.int64)),
         target=np.fromiter(chain.from_iterable(targets), np.int64),
         unknown=(np.array(cells.row, np.int64) >= 0).astype(float),
         pay=np.array([-low, high, np.zeros(len(low))]),
@@ -280,11 +284,11 @@ def _moves(graph: Graph, part: int) -> _Moves:
 def _take(ptr: Indices, which: Indices) -> tuple[Indices, Indices]:
     """Some segments one after the other: (their pointers, where their elements were)."""
     first, count = ptr[which], ptr[which + 1] - ptr[which]
-    new = _pointers(count)
+    new = _find_pointers(count)
     return new, np.arange(new[-1]) + np.repeat(first - new[:-1], count)
 
 
-def _pointers(lengths: Indices) -> Indices:
+def _find_pointers(lengths: Indices) -> Indices:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 

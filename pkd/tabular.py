@@ -1,8 +1,8 @@
 """An ordinary finite-horizon MDP from tables: the simplest MDP with partially known dynamics.
 
-`TabularMDP` is a problem with its truth: the arrays P and r, from a program, an .npz file or a Gymnasium table. Its `model()` has a trivial
-y and the feature z = (s, a), so that the generic algorithm on it is the paper's base algorithm MVP; its `law()` is P. The model never
-holds P.
+`TabularMDP` is a problem with its truth: the arrays P and r, from a program, an .npz file or a
+Gymnasium table. Its `model()` has a trivial y and the feature z = (s, a), so that the generic
+algorithm on it is the paper's base algorithm MVP. Its `law()` is P; the model never holds P.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def _names(value: Iterable[Any] | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(str(name) for name in value)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class TabularMDP:
     """A finite-horizon MDP with all its numbers.
 
-    P(s' | s, a) = transitions[s, a, s'] and r(s, a) = rewards[s, a], for `horizon` actions from a state `start` or a distribution over
-    states. Rewards may have any finite range.
+    P(s' | s, a) = transitions[s, a, s'] and r(s, a) = rewards[s, a], for `horizon` actions from a
+    state `start` or a distribution over states. Rewards may have any finite range.
 
-    >>> coin = TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> coin.n_states, coin.n_actions, coin.law()[0, 1]
     (2, 2, {0: 1.0})
     """
@@ -68,6 +69,10 @@ class TabularMDP:
     def __attrs_post_init__(self) -> None:
         if findings := list(_findings(self)):
             raise ModelError(findings)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"
+        return f"<TabularMDP: {sizes}>"
 
     @property
     def n_states(self) -> int:
@@ -89,14 +94,16 @@ class TabularMDP:
     def model(self, *, branching: int | None = None, support: bool = False) -> PartiallyKnownMDP:
         """The partially known MDP of this problem: x = s, y trivial, z = (s, a).
 
-        outcomes(z) are all states, or the true successors with `support=True`; B(z) = min(`branching`, number of outcomes).
+        outcomes(z) are all states, or the true successors with `support=True`;
+        B(z) = min(`branching`, number of outcomes).
         """
         successors = self.transitions > 0
         most = int(successors.sum(axis=2).max())
         if branching is not None and branching < most:
             s, a = np.argwhere(successors.sum(axis=2) == most)[0]
             raise ModelError(
-                f"branching={branching}, but transitions[{s}, {a}] has {most} successors; give at least {most}, or None"
+                f"branching={branching}, but transitions[{s}, {a}] has {most} successors; "
+                f"give at least {most}, or None"
             )
         return _TabularModel(
             horizon=self.horizon,
@@ -116,16 +123,17 @@ class TabularMDP:
     def from_gymnasium(
         cls, env: gymnasium.Env[Any, Any] | str, horizon: int | None = None, **options: Any
     ) -> TabularMDP:
-        """The table of a Gymnasium environment that has one (`unwrapped.P`: FrozenLake, CliffWalking, Taxi).
+        """The table of a Gymnasium environment that has one: FrozenLake, CliffWalking, Taxi.
 
-        r(s, a) is the expected reward. A terminal state absorbs and pays 0. `env` may be an id, made with `options`. Without a horizon
-        the environment's own step limit is taken.
+        It is read from `unwrapped.P`. r(s, a) is the expected reward. A terminal state absorbs and
+        pays 0. `env` may be an id, made with `options`. Without a horizon the environment's own
+        step limit is taken.
         """
         return cls(**read_gymnasium(env, horizon, options))
 
     @classmethod
     def from_npz(cls, path: str | Path, horizon: int | None = None) -> TabularMDP:
-        """Reads what `save_npz` writes: P (S, A, S), r (S, A), and horizon, start, state_names, action_names where present."""
+        """Reads what `save_npz` writes: P (S, A, S), r (S, A), and what else is present."""
         return cls(**read_npz(path, horizon))
 
     def save_npz(self, path: str | Path) -> None:
@@ -144,7 +152,7 @@ class TabularMDP:
 
 
 class _TabularModel(PartiallyKnownMDP):
-    """x = s, y = None, z = (s, a). Holds rewards and supports, never probabilities of transitions."""
+    """x = s, y = None, z = (s, a). Holds rewards and supports, never probabilities."""
 
     def __init__(
         self,
@@ -162,7 +170,7 @@ class _TabularModel(PartiallyKnownMDP):
         self._start = {(int(s), None): float(start[s]) for s in np.flatnonzero(start)}
         self._branching = branching
         self._support = support
-        # One object for all states and all features: whoever explores the model can tell by identity that they are alike.
+        # One object for all states and all features.
         self._states = range(len(rewards))
         self._actions = range(len(rewards[0]))
         self._state_names = state_names
@@ -247,7 +255,7 @@ def _findings(mdp: TabularMDP) -> Iterator[str]:
 
 
 def _row_findings(field: str, rows: Floats) -> Iterator[str]:
-    """Rows of probabilities along the last axis that are not distributions, the first few by their place."""
+    """Rows of probabilities along the last axis that are no distributions, the first few."""
     sums = rows.sum(axis=-1)
     finite = np.isfinite(rows).all(axis=-1)
     negative = finite & (rows < 0).any(axis=-1)
@@ -255,7 +263,8 @@ def _row_findings(field: str, rows: Floats) -> Iterator[str]:
     for at in _some(~finite):
         yield f"{_place(field, at)} holds a number that is not finite{_more(~finite, at)}"
     for at in _some(negative):
-        yield f"{_place(field, at)} holds the negative probability {rows[at].min():.6g}{_more(negative, at)}"
+        least = f"{rows[at].min():.6g}"
+        yield f"{_place(field, at)} holds the negative probability {least}{_more(negative, at)}"
     for at in _some(uneven):
         yield f"{_place(field, at)} sums to {sums[at]:.12g}, not 1{_more(uneven, at)}"
 

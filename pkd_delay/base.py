@@ -13,12 +13,14 @@ from typing import Any
 
 import attrs
 
-from pkd import Graph, ModelError, PartiallyKnownMDP, explore
+from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore
 from pkd import graph as core
 
-__all__ = ["BaseFacts", "Instead", "State", "survey"]
+__all__ = ["Base", "BaseFacts", "Instead", "State", "survey"]
 
 State = tuple[Any, Any]  # (x, y) of the base
+# What an adapter delays: a model, or a problem (an object, a pair, a registered name) with a model.
+Base = PartiallyKnownMDP | Problem | str | tuple[PartiallyKnownMDP, Law]
 Instead = Callable[[Any, Any, Any], Any] | None  # (x, y, a) -> what is done where a is not on offer
 
 

@@ -1,8 +1,9 @@
 """Episodes of an `UnknownDelay` in compiled code: what `UnknownDelay.samples` says of an episode.
 
-The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw Delta
-is shown; here it is drawn from its law on that range, so that path and Deltas have their true joint
-law, and the arrivals that it decides are counted. A test holds this equal to `samples`, move by move.
+The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw
+Delta is shown; here it is drawn from its law on that range, so that path and Deltas have their true
+joint law, and the arrivals that it decides are counted. A test holds this equal to `samples`, move
+by move.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["HindsightPlayer"]
 
 
 class HindsightPlayer:
-    """Plays the episodes of an `UnknownDelay` and counts what they teach: a `Player` of the core."""
+    """The core's `Player` for an `UnknownDelay`: plays episodes and counts what they teach."""
 
     def __init__(
         self, compiled: Compiled, model: UnknownDelay, world: World, delay_of: DelayOf

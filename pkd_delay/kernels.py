@@ -24,7 +24,7 @@ class Delays(NamedTuple):
 
 @kernels.jit()
 def look_back(delays, tally, path, moves, rng, deltas):
-    """Counts what one episode teaches; writes the raw Deltas down. Returns whether a plan is due."""
+    """Counts what one episode teaches and records the raw Deltas. Returns whether a plan is due."""
     due = False
     features = delays.waited.shape[0]
     low, high, found = -1, delays.longest, 0
@@ -72,7 +72,10 @@ def draw_delta(law, low, high, rng):
 
 @kernels.jit(nogil=True)
 def play_nodes(walk, delays, world, policy, tally, visited, rng, path, deltas, returns):
-    """Episodes on the node engine until a plan is due or `returns` is full: (how many, whether due)."""
+    """Plays episodes on the node engine until a plan is due or `returns` is full.
+
+    Returns how many, and whether a plan is due.
+    """
     for k in range(returns.shape[0]):
         returns[k], due, moves = kernels.rollout_nodes(walk, world, policy, visited, rng, path)
         due = look_back(delays, tally, path, moves, rng, deltas) or due

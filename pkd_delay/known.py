@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pkd
 from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
-from pkd_delay.base import BaseFacts, Instead, State, survey
+from pkd_delay.base import Base, BaseFacts, Instead, State, survey
 from pkd_delay.inter_arrival import DelayOf, InterArrival, InterArrivalOf, OneLawForAll, per_action
 
 if TYPE_CHECKING:
@@ -50,15 +51,15 @@ class KnownDelay(Augmented):
 
     y_type = Pending
 
-    def __new__(cls, base: PartiallyKnownMDP, *arguments: Any, **options: Any) -> KnownDelay:
+    def __new__(cls, base: Base, *arguments: Any, **options: Any) -> KnownDelay:
         # If the base overrides `samples`, delegate to it; otherwise `samples` stays the core's
         # own, which the core runs compiled.
-        own = type(base).samples is not PartiallyKnownMDP.samples
+        own = type(pkd.as_model(base)).samples is not PartiallyKnownMDP.samples
         return super().__new__(_KnownDelayOfHindsight if own else cls)
 
     def __init__(
         self,
-        base: PartiallyKnownMDP,
+        base: Base,
         inter_arrival: InterArrivalOf,
         max_delay: int,
         *,
@@ -66,6 +67,7 @@ class KnownDelay(Augmented):
         n_features: int | None = None,
         facts: BaseFacts | None = None,
     ) -> None:
+        base = pkd.as_model(base)
         self.inter_arrival = per_action(inter_arrival)
         facts = facts or survey(base, instead)
         longest = find_longest(base, facts, self.inter_arrival)

@@ -6,7 +6,6 @@ added here but names.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from pkd_delay.unknown import Move
 if TYPE_CHECKING:
     from pkd.optimism import Optimism
 
-__all__ = ["learn", "name_counts", "optimistic_plan", "plan", "refuse_what_cannot_fit"]
+__all__ = ["learn", "name_counts", "optimistic_plan", "plan"]
 
 Counts = dict[Any, dict[Any, float]]  # {z: {x': n}}
 
@@ -39,7 +38,6 @@ def plan(delayed: Delayed) -> DelayedPlan:
     >>> best.action(1, 0), {a: round(q, 12) for a, q in best.values(1, 0).items()}
     (0, {0: 9.1, 1: 8.1})
     """
-    refuse_what_cannot_fit(delayed)
     model = delayed.known()
     return DelayedPlan(delayed, model, pkd.plan(model, delayed.law()))
 
@@ -63,7 +61,6 @@ def learn(
     >>> round(run.optimal_value, 12), float(run.upper_values[0]), run.violations
     (9.1, 10.0, 0)
     """
-    refuse_what_cannot_fit(delayed)
     kind = delayed.delay_law if delay_law is None else delay_law
     refuse_other_words(kind)
     model = delayed.known() if kind == "known" else delayed.unknown()
@@ -99,7 +96,6 @@ def optimistic_plan(
             'delay_counts is None, but delay_law of the problem is "unknown"; '
             "expected counts of Delta, or a problem with a known law"
         )
-    refuse_what_cannot_fit(delayed)
     model = delayed.known() if delay_counts is None else delayed.unknown()
     counts = name_counts(delayed, transition_counts, delay_counts)
     rule = optimism or pkd.MVP()
@@ -132,26 +128,6 @@ def name_counts(
                     row = counts.setdefault(z, {})
                     row[outcome] = row.get(outcome, 0.0) + n
     return counts
-
-
-def refuse_what_cannot_fit(delayed: Delayed) -> None:
-    """ModelError if a plan is too large for this machine, before any memory is taken.
-
-    A plan holds at least one byte for each decision state of each step.
-    """
-    if not isinstance(delayed, DelayedMDP):
-        return
-    S, A, H = delayed.mdp.n_states, delayed.mdp.n_actions, delayed.mdp.horizon
-    D = delayed.max_delay
-    layers = [sum(A**n for n in range(min(D, h - 1) + 1)) for h in range(1, min(H, D + 1) + 1)]
-    needed = S * (sum(layers) + (H - len(layers)) * layers[-1])
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there:
-        raise ModelError(
-            f"a plan for S={S}, A={A}, H={H}, max_delay={D} has {needed:.3g} decision states, at "
-            f"least one byte each; this machine has {there:.3g} bytes of memory. Lower max_delay "
-            "or the horizon"
-        )
 
 
 def _check_counts(name: str, counts: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -94,9 +94,9 @@ class DelayedPlan:
     def _place(self, state: Any, queue: Iterable[Any], waited: int) -> tuple[Any, Any]:
         return self.model.place(*self.delayed.seen(state), queue, waited)
 
-    def evaluate(self) -> float:
+    def evaluate(self) -> pkd.Evaluation:
         """The exact expected return of this policy under the truth."""
-        return float(pkd.evaluate(self.model, self.delayed.law(), self.core))
+        return pkd.evaluate(self.model, self.delayed.law(), self.core)
 
     def simulate(self, episodes: int, seed: int = 0) -> list[Episode]:
         """Episodes of this policy, drawn straight from Assumption 1."""

@@ -26,9 +26,8 @@ class Row:
     step: int | None  # h; None at the end of the episode
     last_state: int  # t_h
     queue: tuple[int, ...]
-    counter: (
-        int | None
-    )  # steps since the last state was shown; -1 where a further one is shown in the same step
+    # Steps since the last state was shown; -1 where a further one is shown in the same step.
+    counter: int | None
     delta: int | None  # Delta and D of the last state, in its first row only
     delay: int | None
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
+import pkd
 from pkd import Episode, Known, ModelError, PartiallyKnownMDP, Queue
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
-from pkd_delay.base import BaseFacts, Instead, State, survey
+from pkd_delay.base import Base, BaseFacts, Instead, State, survey
 from pkd_delay.features import Arrival, Move, next_depth
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class UnknownDelay(Augmented):
 
     def __init__(
         self,
-        base: PartiallyKnownMDP,
+        base: Base,
         longest: int,
         max_delay: int,
         *,
@@ -83,6 +84,7 @@ class UnknownDelay(Augmented):
         n_features: int | None = None,
         facts: BaseFacts | None = None,
     ) -> None:
+        base = pkd.as_model(base)
         facts = facts or survey(base, instead)
         super().__init__(base, facts, longest, max_delay, instead, n_features)
         self.delay_feature = delay_feature or (_action if facts.n_y == 1 else _y_and_action)

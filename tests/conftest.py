@@ -1,6 +1,7 @@
 """What all tests share: the hypothesis profile.
 
-No deadline, because the first example of a test may compile kernels; the same examples every time, because a red build must be red again.
+No deadline, because the first example of a test may compile kernels. The same examples every time,
+so that a failure can be repeated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A small good model, in both forms, and the tools that break it in one place: what the tests of `check_model` start from.
+"""A small good model, in both forms, and tools that break it in one place, for `check_model`.
 
-A kiosk orders 0 or 1 against a demand whose law is unknown. x is the demand just seen (None where an order is placed), y the stock; with
-probability 0.1 the kiosk closes for good.
+A kiosk orders 0 or 1 against a demand whose law is unknown. x is the demand just seen (None where
+an order is placed), y the stock; with probability 0.1 the kiosk closes for good.
 """
 
 from __future__ import annotations
@@ -12,11 +12,8 @@ from typing import Any
 from pkd.model import CHANCE, END, PartiallyKnownMDP, sure
 
 LAW = {"demand": {0: 0.25, 1: 0.75}}
-FIRST = (
-    None,
-    1,
-    0,
-)  # the first state with one of its actions: every model below differs from the good one here or nowhere
+# The first state with one of its actions. Every model below differs from the good one only here.
+FIRST = (None, 1, 0)
 
 
 class Kiosk(PartiallyKnownMDP):
@@ -62,7 +59,10 @@ class KernelKiosk(Kiosk):
 def answering(
     method: str, arguments: tuple[Any, ...], answer: Any, base: type[Kiosk] = Kiosk
 ) -> PartiallyKnownMDP:
-    """A kiosk that gives `answer` to one question; an exception is raised, and a function is called with no argument."""
+    """A kiosk that gives `answer` to one question.
+
+    If `answer` is an exception it is raised; if it is a function it is called without arguments.
+    """
 
     def patched(self: Any, *asked: Any) -> Any:
         if asked != arguments:
@@ -82,7 +82,7 @@ def having(base: type[Kiosk] = Kiosk, **attributes: Any) -> PartiallyKnownMDP:
 def truth_of(
     model: PartiallyKnownMDP, law: Any
 ) -> Callable[[Any, Any, Any], dict[tuple[Any, Any], float]]:
-    """P(x', y' | x, y, a) = sum over branches of P_Y(y') P_eff(z)(x'), straight from the definition."""
+    """P(x', y' | x, y, a) = sum over branches of P_Y(y') P_eff(z)(x')."""
 
     def truth(x: Any, y: Any, a: Any) -> dict[tuple[Any, Any], float]:
         joint: dict[tuple[Any, Any], float] = {}

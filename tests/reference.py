@@ -1,7 +1,8 @@
-"""Slow, plain answers to what the engine computes: the generic optimistic algorithm (Algorithm 3 of the paper) with its MVP-Est rule.
+"""A slow reference for the engines: the paper's Algorithm 3 with its MVP-Est rule.
 
-Everything is a recursion over (h, x, y) written from the definitions. Only the contract `pkd.model` is imported, so nothing here can share
-a mistake with the engine. Layers are h = 1..H; layer H + 1 is the settlement after the last action.
+Everything is a recursion over (h, x, y) written from the definitions. Only the contract `pkd.model`
+is imported, so nothing here can share a mistake with the engine. Layers are h = 1..H; layer H + 1
+is the settlement after the last action.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Values:
 
 @attrs.frozen
 class Reachable:
-    """What an episode can meet: states (h, x, y), every y, the unknown features, the unknown reward features."""
+    """What an episode can meet: states (h, x, y), every y, unknown features, unknown rewards."""
 
     states: frozenset[tuple[int, Any, Any]]
     ys: frozenset[Any]
@@ -42,7 +43,10 @@ class Reachable:
 
 @attrs.frozen
 class Rule:
-    """An optimism rule: kind is "mvp" (sum form), "mvp-max" (max form), "hoeffding" (c1 is its constant) or "greedy"."""
+    """An optimism rule.
+
+    kind: "mvp" (sum form), "mvp-max" (max form), "hoeffding" (c1 is its constant) or "greedy".
+    """
 
     kind: str = "mvp"
     c1: float = 20 / 3
@@ -63,7 +67,10 @@ def evaluation(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> Values:
 def optimistic(
     model: PartiallyKnownMDP, counts: Counts, rule: Rule, episodes: int, delta: float
 ) -> Values:
-    """One plan of the generic algorithm: Q(s,a) = sum_y' P_Y(y'|s,a) * (optimistic value of z = phi_Z(s,a,y') before V(., y'))."""
+    """One plan of the generic algorithm.
+
+    Q(s, a) = sum_y' P_Y(y'|s, a) (optimistic value of z = phi_Z(s, a, y') before V(., y'))
+    """
 
     def pay(r: float | UnknownReward) -> float:
         return (
@@ -100,7 +107,7 @@ def optimistic_pair(
             top, width = r + most, most - least
         else:
             top, width = model.return_range[1], model.return_range[1] - model.return_range[0]
-        if n <= (0 if rule.kind == "hoeffding" else 1):
+        if n <= free(rule):
             return top
         mean = sum(seen.get(x, 0) * value(x) for x in outcomes) / n
         variance = sum(seen.get(x, 0) * (value(x) - mean) ** 2 for x in outcomes) / n
@@ -207,7 +214,7 @@ def extreme_over_set(
 def mvp_est(
     r: float, p: Sequence[float], v: Sequence[float], n: float, ell: float, cap: float
 ) -> float:
-    """MVPEst(r, p, V, N, ell) exactly as the paper prints it, with `cap` for its H and the theory constants."""
+    """MVPEst(r, p, V, N, ell) as the paper prints it, with `cap` for its H."""
     if n <= 1:
         return cap
     mean = sum(a * b for a, b in zip(p, v, strict=True))
@@ -216,11 +223,19 @@ def mvp_est(
 
 
 def bonus(rule: Rule, variance: float, width: float, n: float, ell: float) -> float:
-    """c1 sqrt(Var ell/N) + c2 width ell/N; the max form takes the larger term; Hoeffding is c width ell/sqrt(N)."""
+    """c1 sqrt(Var ell/N) + c2 width ell/N; the max form takes the larger term.
+
+    Hoeffding is c width ell/sqrt(N).
+    """
     if rule.kind == "hoeffding":
         return rule.c1 * width * ell / math.sqrt(n)
     terms = rule.c1 * math.sqrt(variance * ell / n), rule.c2 * width * ell / n
     return max(terms) if rule.kind == "mvp-max" else sum(terms)
+
+
+def free(rule: Rule) -> int:
+    """Up to so many samples the value is the cap."""
+    return 0 if rule.kind == "hoeffding" else 1
 
 
 def optimistic_mean(
@@ -231,11 +246,14 @@ def optimistic_mean(
     episodes: int,
     delta: float,
 ) -> float:
-    """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta); `high` without data; Greedy takes the mean."""
+    """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta).
+
+    Without data it is `high`. Greedy takes the mean.
+    """
     n = sum(seen.values())
     if rule.kind == "greedy":
         return sum(value * k for value, k in seen.items()) / n if n else (r.low + r.high) / 2
-    if n <= (0 if rule.kind == "hoeffding" else 1):
+    if n <= free(rule):
         return r.high
     mean: float = sum(value * k for value, k in seen.items()) / n
     variance: float = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
@@ -248,7 +266,10 @@ def optimistic_mean(
 def log_factor(
     model: PartiallyKnownMDP, sizes: Reachable, z: Any, y: Any, episodes: int, delta: float
 ) -> float:
-    """ell(z, y') = min(log(32 H^2 |Z| K/(delta w)), B log(32 H B |Z| K/delta)); w is the share of y', or 1/|Y|."""
+    """ell(z, y') = min(log(32 H^2 |Z| K/(delta w)), B log(32 H B |Z| K/delta)).
+
+    w is the share of y', or 1/|Y|.
+    """
     n_features = len(sizes.features) if model.n_features is None else model.n_features
     share = model.share(z, y)
     weight = 1 / len(sizes.ys) if share is None else share
@@ -260,7 +281,7 @@ def log_factor(
 
 
 def ranges(model: PartiallyKnownMDP) -> Callable[[int, Any, Any], tuple[float, float]]:
-    """[lo, hi](h, x, y): the smallest and largest return to go over all actions and everything that can happen."""
+    """[lo, hi](h, x, y): the smallest and the largest possible return to go."""
 
     @cache
     def bounds(h: int, x: Any, y: Any) -> tuple[float, float]:
@@ -319,7 +340,7 @@ def decisions(model: PartiallyKnownMDP) -> list[tuple[int, Any, Any]]:
 
 
 def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
-    """The best expected return over all deterministic policies, each summed over all of its trajectories."""
+    """The best expected return of all deterministic policies, each summed over its trajectories."""
     places = decisions(model)
     policies = itertools.product(*(choices(model, x, y) for _, x, y in places))
     return max(
@@ -330,23 +351,47 @@ def brute_force(model: PartiallyKnownMDP, law: Counts) -> float:
 
 def expected_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
     """sum over trajectories of probability * return: no value function is involved."""
+    return math.fsum(p * total for p, total in trajectories(model, law, policy))
+
+
+def variance_of_return(model: PartiallyKnownMDP, law: Counts, policy: Policy) -> float:
+    """sum over trajectories of probability * (return - mean)^2."""
+    mean = expected_return(model, law, policy)
+    return math.fsum(p * (total - mean) ** 2 for p, total in trajectories(model, law, policy))
+
+
+def law_of_return(
+    model: PartiallyKnownMDP, law: Counts, policy: Policy, digits: int
+) -> dict[float, float]:
+    """{return: probability}; returns that agree to so many digits are one."""
+    found: dict[float, list[float]] = {}
+    for p, total in trajectories(model, law, policy):
+        found.setdefault(round(total, digits) + 0.0, []).append(p)
+    return {total: math.fsum(masses) for total, masses in sorted(found.items())}
+
+
+def trajectories(
+    model: PartiallyKnownMDP, law: Counts, policy: Policy
+) -> Iterator[tuple[float, float]]:
+    """(probability, return) of every trajectory; a policy may give {action: probability}."""
 
     def paths(h: int, x: Any, y: Any) -> Iterator[tuple[float, float]]:
         if is_over(model, h, x, y):
             yield 1.0, model.final(x, y)
             return
-        a = None if model.actions(x, y) is CHANCE else policy(h, x, y)
-        r = model.reward(x, y, a)
-        paid = law[r.feature].items() if isinstance(r, UnknownReward) else [(r, 1.0)]
-        for p, h_next, y_next, z in branches(model, h, x, y, a):
-            for x_next, q in z.law if isinstance(z, Known) else law[z].items():
-                if q > 0:
-                    for p_rest, rest in paths(h_next, x_next, y_next):
-                        yield from ((p * q * u * p_rest, value + rest) for value, u in paid)
+        chosen = None if model.actions(x, y) is CHANCE else policy(h, x, y)
+        for a, w in chosen.items() if isinstance(chosen, Mapping) else [(chosen, 1.0)]:
+            r = model.reward(x, y, a)
+            paid = law[r.feature].items() if isinstance(r, UnknownReward) else [(r, 1.0)]
+            for p, h_next, y_next, z in branches(model, h, x, y, a):
+                for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                    if w > 0 and q > 0:
+                        for p_rest, rest in paths(h_next, x_next, y_next):
+                            yield from ((w * p * q * u * p_rest, v + rest) for v, u in paid)
 
-    return math.fsum(
-        p0 * p * total for p0, x, y in starts(model) if p0 > 0 for p, total in paths(1, x, y)
-    )
+    for p0, x, y in starts(model):
+        if p0 > 0:
+            yield from ((p0 * p, total) for p, total in paths(1, x, y))
 
 
 def replans(
@@ -356,9 +401,11 @@ def replans(
     schedule: str,
     delta: float,
 ) -> list[tuple[int, float]]:
-    """(episode before which a plan is made, its upper value) for a given list of the samples of each episode.
+    """(episode before which a plan is made, its upper value), given the samples of each episode.
 
-    "every": before each episode. "doubling": before episode 1, and when some N(z) >= max(1, 2 N(z) at the last plan).
+
+    "every": before each episode. "doubling": before episode 1, and when some N(z) >= max(1, 2 N(z)
+    at the last plan).
     """
     counts: dict[Any, Counter[Any]] = {}
     planned: dict[Any, int] = {}
@@ -402,7 +449,10 @@ def choices(model: PartiallyKnownMDP, x: Any, y: Any) -> tuple[Any, ...]:
 def branches(
     model: PartiallyKnownMDP, h: int, x: Any, y: Any, a: Any
 ) -> list[tuple[float, int, Any, Any]]:
-    """(probability, layer, y', z) of every move that can happen. A CHANCE state takes no time; the H-th action starts the settlement."""
+    """(probability, layer, y', z) of every move that can happen.
+
+    A CHANCE state takes no time; the H-th action starts the settlement.
+    """
     h_next = h if a is None else h + 1
     step = model.step if h_next <= model.horizon else model.last_step
     return [(p, h_next, y_next, z) for p, y_next, z in step(x, y, a) if p > 0]

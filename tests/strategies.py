@@ -1,7 +1,9 @@
-"""Random partially known MDPs with a law and counts, for hypothesis: every corner of the contract in small tables.
+"""Random partially known MDPs with a law and counts, for hypothesis.
 
-A `Shape` says which corners a model has; `build` turns it into a `Case` with a seeded generator. Hypothesis draws and shrinks shapes only,
-so a failing case prints as one line that rebuilds it.
+Small tables that use every part of the contract.
+
+A `Shape` says which corners a model has; `build` turns it into a `Case` with a seeded generator.
+Hypothesis draws and shrinks shapes only, so a failing case prints as one line that rebuilds it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ ACTIONS = (0, "b", ("c",))
 
 @attrs.frozen
 class Shape:
-    """The corners of a random model. Shares of states or branches are probabilities; `data` is "none", "few" or "many" (all N >= 50)."""
+    """The corners of a random model.
+
+    Shares of states or branches are probabilities; `data` is "none", "few" or "many" (all N >= 50).
+    """
 
     seed: int
     horizon: int = 2
@@ -244,7 +249,10 @@ def _moves(
     supports: dict[Any, tuple[Any, ...]],
     place: tuple[Any, Any, Any],
 ) -> list[tuple[float, Any, Any]]:
-    """A distribution over y' with one feature each; sometimes a branch is split in two, and one of probability 0 leads nowhere."""
+    """A distribution over y' with one feature each.
+
+    Sometimes a branch is split in two, and one of probability 0 leads nowhere.
+    """
     x, y, a = place
     xs, ys = XS[: shape.n_x], YS[: shape.n_y]
     moves: dict[Any, Any] = {}

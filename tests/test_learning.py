@@ -1,4 +1,4 @@
-"""The optimistic algorithm over many episodes: `pkd.learn`, `pkd.OptimisticLearner`, `pkd.simulate` and the `Run` that is left behind."""
+"""Many episodes: `pkd.learn`, `pkd.OptimisticLearner`, `pkd.simulate` and the `Run`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ Samples = list[tuple[Any, Any]]
 def samples_of_each_episode(
     compiled: Any, law: Any, episodes: int, **options: Any
 ) -> list[Samples]:
-    """What `learn` counted in episode 1, 2, ...: a shorter run with the same seed is the beginning of a longer one."""
+    """What `learn` counted in episode 1, 2, ..., from runs of that many episodes.
+
+    A run with the same seed and fewer episodes is the beginning of a longer one.
+    """
     before: dict[tuple[Any, Any], float] = {}
     found = []
     for k in range(1, episodes + 1):
@@ -52,7 +55,7 @@ def samples_of_each_episode(
 
 
 def in_force(plans: list[tuple[int, float]], episodes: int) -> list[float]:
-    """The upper value of the plan that each episode follows, from (first episode, value) of each plan."""
+    """The upper value of each episode's plan, from (first episode, value) of each plan."""
     return [
         next(value for first, value in reversed(plans) if first <= k)
         for k in range(1, episodes + 1)
@@ -110,7 +113,10 @@ def test_regret_adds_up_what_each_policy_loses(case: Case) -> None:
 @both_engines
 @pytest.mark.parametrize("seed", range(6))
 def test_returns_average_to_the_value_of_the_policy(large: bool, seed: int) -> None:
-    """With one action per state there is one policy; 20,000 returns must agree with it within 4.5 standard errors."""
+    """With one action per state there is one policy.
+
+    20,000 returns must agree with it within 4.5 standard errors.
+    """
     case = build(
         Shape(
             seed,
@@ -231,7 +237,7 @@ def play(
 
 
 def taught(model: pkd.PartiallyKnownMDP, episode: pkd.Episode) -> Samples:
-    """The samples of an episode: what the model says of its features, and every unknown reward that was paid."""
+    """The samples of an episode: those of its features, and every unknown reward that was paid."""
     paid = [(model.reward(move.x, move.y, move.action), move.reward) for move in episode]
     return [
         *model.samples(episode),
@@ -263,7 +269,7 @@ def test_the_learner_plans_when_and_what_the_plain_learner_plans(
 
 
 class Arm(pkd.PartiallyKnownMDP):
-    """Two pulls, each of an arm whose last result is paid at the end, or of a sure one that pays 0.6."""
+    """Two pulls: of an arm that is paid its last result at the end, or of one that pays 0.6."""
 
     horizon = 2
 

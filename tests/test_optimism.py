@@ -1,6 +1,8 @@
-"""What optimism promises (`pkd.MVP()` with the theory constants): every plan is an upper bound, and regret obeys the explicit bound.
+"""What the rules guarantee.
 
-And what every rule must keep to: plans are made from samples alone, never from the law that they are drawn from.
+`pkd.MVP()` with the theory constants: every plan is an upper bound, and regret obeys the explicit
+bound. Every rule: plans are made from samples alone, never from the law that they
+are drawn from.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def test_every_plan_with_theory_constants_is_an_upper_bound(seed: int) -> None:
 
 
 class TwoArms(pkd.PartiallyKnownMDP):
-    """One choice between a sure payment and an unknown one of 0 or 1: the smallest model in which regret is possible."""
+    """One choice between a sure payment and an unknown one: the smallest model with regret."""
 
     horizon = 1
 
@@ -88,7 +90,7 @@ class RiskyFirst(TwoArms):
 
 
 def test_regret_stays_below_the_explicit_bound_where_it_says_something() -> None:
-    """With one feature the bound falls below K times the largest return from about four million episodes on."""
+    """With one feature the bound is below K times the largest return from K = 4 million on."""
     episodes = 6_000_000
     bound = pkd.bounds.regret_bound(TwoArms(), episodes, 0.05)
     assert bound < episodes
@@ -124,7 +126,10 @@ def test_practical_constants_keep_the_condition_for_the_max_form() -> None:
 
 
 def test_greedy_can_miss_the_optimum_that_optimism_finds() -> None:
-    """After an unlucky first pull Greedy stays with the sure payment for ever; the bonus tries the arm again."""
+    """After an unlucky first pull Greedy stays with the sure payment for ever.
+
+    The bonus tries the arm again.
+    """
     law = {"arm": {0: 0.2, 1: 0.8}}
     greedy = [pkd.learn(RiskyFirst(), law, 300, optimism=pkd.Greedy(), seed=s) for s in range(20)]
     optimistic = [
@@ -135,7 +140,10 @@ def test_greedy_can_miss_the_optimum_that_optimism_finds() -> None:
 
 
 def test_posterior_sampling_plans_for_a_law_drawn_from_the_posterior() -> None:
-    """Without data the law is drawn from Dirichlet(1, 1), so the value is max(1/2, u) with u uniform: mean 5/8, variance 7/192."""
+    """Without data the law is drawn from Dirichlet(1, 1).
+
+    So the value is max(1/2, u) with u uniform: mean 5/8, variance 7/192.
+    """
     rule = pkd.PosteriorSampling()
     values = [
         pkd.learn(TwoArms(), {"arm": {0: 1.0}}, 1, optimism=rule, seed=s).upper_values[0]
@@ -157,7 +165,10 @@ RULES = [pkd.MVP(), pkd.MVP.practical(), pkd.Hoeffding(0.1), pkd.Greedy(), pkd.P
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
 def test_two_laws_that_show_the_same_data_give_the_same_plans(rule: Any) -> None:
-    """Only the samples may reach the planner: laws a millionth apart draw the same ones, and only the optimum and the regret differ."""
+    """Only the samples may reach the planner.
+
+    Laws a millionth apart draw the same samples, so only the optimum and the regret differ.
+    """
     one, other = (
         pkd.learn(TwoArms(0.2), {"arm": {0: 0.2 - e, 1: 0.8 + e}}, 40, optimism=rule, seed=2)
         for e in (0.0, 1e-6)

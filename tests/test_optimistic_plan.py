@@ -1,4 +1,4 @@
-"""One plan of the generic optimistic algorithm from given counts (`pkd.optimistic_plan`): MVP-Est, its log factors and its value caps."""
+"""One optimistic plan from given counts (`pkd.optimistic_plan`): MVP-Est, its logs, its caps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RULES = {
 
 
 def assert_same_plans(case: Case, large: bool, episodes: int, delta: float) -> None:
-    """Under every rule the plan's value, its action values and its actions are those of the definition."""
+    """Under every rule value, action values and actions are those of the definition."""
     compiled = pkd.compile(case.model, large=large)
     for name, (plain, ours) in RULES.items():
         expected = reference.optimistic(case.model, case.counts, plain, episodes, delta)
@@ -77,7 +77,10 @@ def test_rewards_seen_so_far_give_their_optimistic_means(large: bool, case: Case
 
 
 class Bandit(pkd.PartiallyKnownMDP):
-    """One action of reward `r` with one unknown feature; outcome i then ends the episode and pays values[i]."""
+    """One action of reward `r` with one unknown feature.
+
+    Outcome i then ends the episode and pays values[i].
+    """
 
     horizon = 1
 
@@ -125,7 +128,7 @@ def upper_value(
 def test_a_declared_range_gives_the_printed_mvp_est(
     values: list[float], seen: list[int], r: float, ell: float
 ) -> None:
-    """With the range (0, H) and a fixed log factor one backup is MVPEst(r, p, V, N, ell) word for word."""
+    """With the range (0, H) and a fixed log factor one backup is MVPEst(r, p, V, N, ell)."""
     counts = dict(enumerate(seen[: len(values)]))
     n = sum(counts.values())
     expected = reference.mvp_est(
@@ -139,7 +142,10 @@ def test_a_declared_range_gives_the_printed_mvp_est(
 
 @pytest.mark.parametrize(("values", "upper"), [((5.0, 0.0), 5.931), ((5.0, 5.0), 5.889)])
 def test_the_sum_form_is_not_monotone(values: tuple[float, float], upper: float) -> None:
-    """The worked example of the errata: p = (.999, .001), N = 10^4, ell = 20, H = 10. The larger V has the smaller upper value."""
+    """The worked example of the errata: p = (.999, .001), N = 10^4, ell = 20, H = 10.
+
+    The larger V has the smaller upper value.
+    """
     model = Bandit(values, return_range=(0.0, 10.0))
     assert upper_value(model, {"arm": {0: 9990, 1: 10}}, pkd.MVP(log_factor=20.0)) == pytest.approx(
         upper, abs=5e-4
@@ -172,7 +178,10 @@ def test_without_data_a_declared_range_gives_its_upper_end(seen: dict[Any, dict[
 
 
 def test_hoeffding_trusts_a_single_sample() -> None:
-    """r + V + c * width * ell / sqrt(1), below the cap 4; ell = ell1 with H = |Z| = 1, |Y| = 2, K = 100, delta = .1."""
+    """r + V + c * width * ell / sqrt(1), below the cap 4.
+
+    ell = ell1 with H = |Z| = 1, |Y| = 2, K = 100, delta = .1.
+    """
     ell = math.log(32 * 2 * 100 / 0.1)
     upper = upper_value(Bandit((2.0, 5.0), r=-1.0), {"arm": {0: 1}}, pkd.Hoeffding(0.01))
     assert upper == pytest.approx(-1 + 2 + 0.01 * 3 * ell, abs=1e-12)
@@ -189,7 +198,10 @@ def test_greedy_with_data_takes_the_frequencies() -> None:
 
 
 def test_equal_values_have_no_variance() -> None:
-    """V = .1 at both outcomes that were seen; the third one was not. A variance of 1e-14 from rounding would show as 1e-8."""
+    """V = .1 at both outcomes that were seen; the third one was not.
+
+    A variance of 1e-14 from rounding would show as 1e-8.
+    """
     counts = {"arm": {1: 1, 2: 2}}
     assert upper_value(
         Bandit((10.0, 0.1, 0.1)), counts, pkd.MVP(c1=0.5, c2=0.0, log_factor=1.0)
@@ -228,14 +240,20 @@ class Detour(Bandit):
 
 
 def test_the_cap_follows_the_state_and_not_the_start() -> None:
-    """From the start at most -10 + 4 is possible, but 4 from the state after it; capping with -6 would lose optimism."""
+    """From the start at most -10 + 4 is possible, but 4 from the state after it.
+
+    Capping with -6 would lose optimism.
+    """
     plan = pkd.optimistic_plan(Detour((1.0, 4.0)), {}, episodes=100)
     assert plan.value == -6
     assert plan.values(2, 0, "before") == {"pull": 4}
 
 
 class Ring(pkd.PartiallyKnownMDP):
-    """H = 5, 20 values of y, 6 features with 3 outcomes; x is paid at the end, so one backup shows the log factor."""
+    """H = 5, 20 values of y, 6 features with 3 outcomes.
+
+    x is paid at the end, so one backup shows the log factor.
+    """
 
     horizon = 5
 
@@ -271,7 +289,10 @@ class Ring(pkd.PartiallyKnownMDP):
 )
 @both_engines
 def test_the_log_factor_has_its_worked_value(large: bool, weight: float | None, ell: float) -> None:
-    """H = 5, |Y| = 20, |Z| = 6, K = 100, delta = .1, B = 3. One outcome only was seen, so the bonus is c2 * 2 * ell/N."""
+    """H = 5, |Y| = 20, |Z| = 6, K = 100, delta = .1, B = 3.
+
+    One outcome only was seen, so the bonus is c2 * 2 * ell/N.
+    """
     counts = {z: {1: 1000} for z in range(6)}
     model = pkd.compile(Ring(weight), large=large)
     plan = pkd.optimistic_plan(model, counts, episodes=100, delta=0.1, optimism=pkd.MVP(c2=0.5))
@@ -288,6 +309,6 @@ def test_counts_that_cannot_be_are_refused(data: dict[Any, dict[Any, float]]) ->
 
 
 def test_a_declared_range_must_hold_on_the_way_too() -> None:
-    """(-10, -6) holds every return from the start of a Detour, but after its first move 4 is possible."""
+    """(-10, -6) holds every return from the start of a Detour, not those after its first move."""
     with pytest.raises(pkd.ModelError, match="return_range"):
         pkd.optimistic_plan(Detour((0.0, 4.0), return_range=(-10.0, -6.0)), {}, episodes=10)

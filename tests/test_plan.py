@@ -1,4 +1,4 @@
-"""Exact planning and evaluation (`pkd.plan`, `pkd.evaluate`, `pkd.flatten`) against definitions, other solvers and published numbers."""
+"""`pkd.plan`, `pkd.evaluate` and `pkd.flatten` against definitions, solvers, published numbers."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Gambler(pkd.NoiseMDP):
 @pytest.mark.parametrize(("capital", "chance"), [(25, 0.16), (50, 0.4), (75, 0.64)])
 @both_engines
 def test_the_gambler_of_sutton_and_barto(large: bool, capital: int, chance: float) -> None:
-    """Bold play is optimal and needs two tosses from these capitals, so three tosses already give the unlimited optimum."""
+    """From these capitals bold play is optimal and needs two tosses, so a horizon of 3 suffices."""
     model = pkd.compile(Gambler(capital, tosses=3), large=large)
     assert pkd.plan(model, {"coin": {1: 0.4, -1: 0.6}}).value == pytest.approx(chance, abs=1e-12)
 
@@ -286,7 +286,7 @@ def test_a_table_equals_quantecons_backward_induction() -> None:
 
 
 def test_a_table_equals_a_linear_program() -> None:
-    """min sum_h,s V_h(s) with V_h(s) >= r(s,a) + P(s,a) V_{h+1} for all (h, s, a) and V_{H+1} = 0."""
+    """min sum_h,s V_h(s) with V_h(s) >= r(s,a) + P(s,a) V_{h+1} for all (h, s, a), V_{H+1} = 0."""
     states, actions, horizon = 4, 3, 5
     p, r = random_table(11, states, actions)
     rows, right = [], []
@@ -310,7 +310,10 @@ def test_a_table_equals_a_linear_program() -> None:
 
 
 def test_river_swim() -> None:
-    """Osband's RiverSwim with 6 states: left is sure, right fights the current; .005 at the near end, 1 at the far end."""
+    """Osband's RiverSwim with 6 states: left is sure, right fights the current.
+
+    .005 at the near end, 1 at the far end.
+    """
     p, r = np.zeros((6, 2, 6)), np.zeros((6, 2))
     r[0, 0], r[5, 1] = 0.005, 1.0
     for s in range(6):
@@ -404,7 +407,7 @@ def test_an_action_on_merged_columns_attains_the_value_of_its_state(seed: int) -
 @pytest.mark.parametrize("large", [False, True])
 @given(case=cases(chance=st.sampled_from([0.5, 0.8])))
 def test_the_value_of_a_chance_state_is_that_of_the_plan(large: bool, case: Case) -> None:
-    """Asked in every CHANCE state of the first layer, where the decisions of the same layer follow."""
+    """Asked in every CHANCE state of the first layer; decisions of the same layer follow it."""
     model, law = case.model, case.law
     plan = pkd.plan(pkd.compile(model, large=large), law)
     for p, x, y in reference.starts(model):

@@ -1,6 +1,7 @@
-"""`TabularMDP`: its numbers, its sources (arrays, .npz, Gymnasium tables), and the partially known MDP that it stands for.
+"""`TabularMDP`: its numbers, its sources (arrays, .npz, Gymnasium), and its model.
 
-The optimal values come from dynamic programs and a linear program written here, from QuantEcon, and from published numbers.
+The optimal values come from dynamic programs and a linear program written here, from QuantEcon, and
+from published numbers.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def test_plan_equals_backward_induction_of_quantecon() -> None:
 
 
 def test_plan_equals_the_linear_program_over_occupation_measures() -> None:
-    """max sum_h <q_h, r> with sum_a q_1 = start and sum_a q_{h+1}(s', a) = sum q_h(s, a) P(s'|s, a)."""
+    """max sum_h <q_h, r> with sum_a q_1 = start and sum_a q_{h+1}(s', a) = sum q_h(s, a) P(s'|s,
+    a).
+    """
     mdp = random_mdp(13, n_states=4, n_actions=2, horizon=4)
     pairs = mdp.n_states * mdp.n_actions
     leave = np.repeat(np.eye(mdp.n_states), mdp.n_actions, axis=1)
@@ -123,7 +126,10 @@ def test_gymnasium_tables_have_their_known_optimal_values(
 
 
 def test_taxi_ends_when_the_passenger_is_delivered() -> None:
-    """The table of Taxi goes on after the drop, at -1 a step. Ended there, the mean over all 300 starts is 7.93 (Dietterich's taxi)."""
+    """The table of Taxi goes on after the drop, at -1 a step.
+
+    Ended there, the mean over all 300 starts is 7.93 (Dietterich's taxi).
+    """
     assert optimum(TabularMDP.from_gymnasium("Taxi-v4", 200)) == pytest.approx(7.93, abs=0.005)
 
 
@@ -134,7 +140,10 @@ def test_a_gymnasium_environment_brings_its_own_step_limit() -> None:
 
 
 class Table(gymnasium.Env[int, int]):
-    """0 leads to 1 and ends there half of the time, at a reward of 1; 1 leads back to 0 without ending, at 10."""
+    """0 leads to 1 and ends there half of the time, at a reward of 1.
+
+    1 leads back to 0 without ending, at 10.
+    """
 
     P = {0: {0: [(0.5, 1, 1.0, True), (0.5, 1, 1.0, False)]}, 1: {0: [(1.0, 0, 10.0, False)]}}  # noqa: RUF012 (the shape of Gymnasium)
     initial_state_distrib = np.array([1.0, 0.0])
@@ -218,7 +227,10 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(
         np.savez(path, **content)
     with pytest.raises(
         pkd.ModelError,
-        match=rf"bad\.npz: expected an \.npz file with arrays P \(S, A, S\), r \(S, A\) and horizon, {found}$",
+        match=(
+            r"bad\.npz: expected an \.npz file with arrays P \(S, A, S\), r \(S, A\) and "
+            rf"horizon, {found}$"
+        ),
     ):
         TabularMDP.from_npz(path)
 
@@ -228,7 +240,10 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(
     [
         (
             {"transitions": [[1, 2], [3]]},
-            "transitions: expected numbers of shape (S, A, S), found list that is no array of numbers",
+            (
+                "transitions: expected numbers of shape (S, A, S), found list that is no array of "
+                "numbers"
+            ),
         ),
         (
             {"transitions": np.zeros((2, 3))},
@@ -252,7 +267,10 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(
         ),
         (
             {"rewards": np.zeros((2, 2, 2))},
-            f"rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); average over s' first: {AVERAGE}",
+            (
+                "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); "
+                f"average over s' first: {AVERAGE}"
+            ),
         ),
         ({"rewards": [[0, np.inf], [0, 0]]}, "rewards[0, 1] is inf, not a finite number"),
         ({"horizon": 0}, "horizon: expected a whole number of at least 1, found 0"),

@@ -1,4 +1,4 @@
-"""Jobs in several processes: the same results to the bit in the same order, and errors that arrive as they are."""
+"""Jobs in several processes: the same results in the same order, and errors as they were raised."""
 
 from __future__ import annotations
 

@@ -1,13 +1,19 @@
-"""A crude bound on the delay: the remark after Theorem 2 says that the actual delays matter, not the D_max that the learner is told.
+"""A crude bound on the delay.
 
-The delay is decided by the first action and stays: Delta is uniform on {0, 1, 2} in the start state, which is never seen again, and 0 from
-then on. So no D_h exceeds 2, whatever bound the learner is told. Three learners are told larger and larger bounds. The first knows the law
-of the delay. The second knows it too, but shares its union bound evenly over all queues up to the told length, so that each pays D log A
-where MVP-Delayed pays n log A for a queue of length n. The third does not know the law, and is told a crude W as large as its crude D.
+The remark after Theorem 2 says that the actual delays matter, not the D_max that the learner is
+told.
 
-Where theory and measurement differ: with a known law the remark is exact, because queues that cannot occur are never planned for and a
-queue's share depends on its own length: the runs are the same to the last bit. With an unknown law the remark holds up to constants and
-logarithms only: the crude W stands in every logarithm, and the learner has to see that long waits do not happen.
+The delay is decided by the first action and stays: Delta is uniform on {0, 1, 2} in the start
+state, which is never seen again, and 0 from then on. So no D_h exceeds 2, whatever bound the
+learner is told. Three learners are told larger and larger bounds. The first knows the law of the
+delay. The second knows it too, but shares its union bound evenly over all queues up to the told
+length, so that each pays D log A where MVP-Delayed pays n log A for a queue of length n. The third
+does not know the law, and is told a crude W as large as its crude D.
+
+Where theory and measurement differ: with a known law the remark is exact, because queues that
+cannot occur are never planned for and a queue's share depends on its own length: the runs are the
+same to the last bit. With an unknown law the remark holds up to constants and logarithms only: the
+crude W stands in every logarithm, and the learner has to see that long waits do not happen.
 """
 
 from __future__ import annotations
@@ -26,9 +32,8 @@ from pkd_delay.law import DelayLaw
 from pkd_delay.problems import random_mdp
 
 STATES, ACTIONS, HORIZON, ACTUAL = 3, 2, 8, 2
-RULE = (
-    pkd.MVP()
-)  # the theory's logarithm is where shares and W enter; practical constants have neither
+# The theory's logarithm is where shares and W enter; practical constants have neither.
+RULE = pkd.MVP()
 LEARNERS = ("law known", "law known, even shares", "law unknown")
 HEADERS = [
     "learner",
@@ -55,7 +60,7 @@ QUICK = Setting(told=(2, 3, 4), episodes=30_000, seeds=3)
 
 
 class EvenShares(KnownDelay):
-    """The union bound over queues as one would write it first: the same share for every queue of length 0 to the told bound + 1."""
+    """An even union bound: the same share for every queue of length 0 to the told bound + 1."""
 
     def queue_share(self, n: int) -> float:
         queues = sum(float(ACTIONS) ** length for length in range(self.max_delay + 2))
@@ -115,8 +120,10 @@ def study(setting: Setting) -> Report:
         ax.legend(fontsize="small")
         lines.append(conclusion(learner, setting.told, samples))
     constants = {
-        "problem": f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, {STATES}, seed 0) behind a start state with Delta uniform on 0..{ACTUAL}, "
-        "then Delta = 0",
+        "problem": (
+            f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, {STATES}, seed 0) behind a start state "
+            f"with Delta uniform on 0..{ACTUAL}, then Delta = 0"
+        ),
         "seeds": f"0..{setting.seeds - 1}",
         "delta": 0.05,
         "replan": "doubling",
@@ -141,11 +148,14 @@ def conclusion(learner: str, told: Sequence[int], samples: Sequence[Any]) -> str
     """What the crudest bound costs."""
     apart = max(float(np.max(np.abs(sample - samples[0]))) for sample in samples)
     if apart == 0.0:
-        return f"{learner}: the regret of every seed is the same number for every bound from {told[0]} to {told[-1]}."
+        return (
+            f"{learner}: the regret of every seed is the same number for every bound from "
+            f"{told[0]} to {told[-1]}."
+        )
     times = ratio(samples[-1], samples[0])
     return (
-        f"{learner}: told {told[-1]} in place of {told[0]}, the regret is {times} times that of the true bound, which "
-        f"{against(times, 1.0, '1')}."
+        f"{learner}: told {told[-1]} in place of {told[0]}, the regret is {times} times that of "
+        f"the true bound, which {against(times, 1.0, '1')}."
     )
 
 

@@ -1,13 +1,15 @@
 """Known against unknown law of the delay: Theorem 2 adds H sqrt(W S A K) to the bound of Theorem 1.
 
-One random MDP is delayed with inter-arrival times uniform on -1..W and D = 3, for several W. The same learner is run once with the law of
-the delay given (`KnownDelay`) and once without (`UnknownDelay`), which has W + 2 more features of two outcomes for each (s, a). The raw
+One random MDP is delayed with inter-arrival times uniform on -1..W and D = 3, for several W. The
+same learner is run once with the law of the delay given (`KnownDelay`) and once without
+(`UnknownDelay`), which has W + 2 more features of two outcomes for each (s, a). The raw
 inter-arrival times are shown at the end of an episode.
 
-Where theory and measurement differ: in the theorem the extra term is of the same order in K as the rest, and the ratio of the two explicit
-bounds is about the worst law and the worst problem. In a run every step of an episode teaches one inter-arrival time, which counts for
-several arrivals at once, and an error in them costs only as much as the plan depends on when the next state comes. On one fixed problem
-the cost of an unknown law is mostly a longer burn-in.
+Where theory and measurement differ: in the theorem the extra term is of the same order in K as the
+rest, and the ratio of the two explicit bounds is about the worst law and the worst problem. In a
+run every step of an episode teaches one inter-arrival time, which counts for several arrivals at
+once, and an error in them costs only as much as the plan depends on when the next state comes. On
+one fixed problem the cost of an unknown law is mostly a longer burn-in.
 """
 
 from __future__ import annotations
@@ -86,8 +88,9 @@ def study(setting: Setting) -> Report:
                 run = [episodes, setting.seeds, m.value, m.error]
                 rows.append([name, longest, law, features, *run, times.value, times.error, theorem])
             lines.append(
-                f"{name} constants, K = {episodes}, W = {longest}: an unknown law costs {times} times the regret, which "
-                f"{against(times, 1.0, '1')}; the explicit bounds have a ratio of {theorem:.3g}."
+                f"{name} constants, K = {episodes}, W = {longest}: an unknown law costs {times} "
+                f"times the regret, which {against(times, 1.0, '1')}; the explicit bounds have a "
+                f"ratio of {theorem:.3g}."
             )
         for law, means in curves.items():
             curve(ax, setting.longest, means, f"law {law}")
@@ -100,14 +103,18 @@ def study(setting: Setting) -> Report:
         sizes_as_ticks(ax, setting.longest)
         ax.legend(fontsize="small")
     constants = {
-        "problem": f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, 3, seed 0), Delta uniform on -1..W, D = {MAX_DELAY}",
+        "problem": (
+            f"random_mdp({STATES}, {ACTIONS}, {HORIZON}, 3, seed 0), Delta uniform on -1..W, D = "
+            f"{MAX_DELAY}"
+        ),
         "seeds": f"0..{setting.seeds - 1}",
         "delta": 0.05,
         "replan": "doubling",
     }
     lines.append(
-        "The ratio of the bounds is for the worst law and the worst problem. In a run all arrivals of a state and action are learned from "
-        "the same inter-arrival times, and an error in them costs only as much as the plan depends on when the next state comes."
+        "The ratio of the bounds is for the worst law and the worst problem. In a run all "
+        "arrivals of a state and action are learned from the same inter-arrival times, and an "
+        "error in them costs only as much as the plan depends on when the next state comes."
     )
     return Report(
         "delay_law",

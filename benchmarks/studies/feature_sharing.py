@@ -1,14 +1,19 @@
-"""The growth of regret with the number of features |Z| at fixed S A, and with S A at fixed |Z|: the bound has |Z| and no S A.
+"""The growth of regret with |Z| at fixed S A, and with S A at fixed |Z|.
 
-The problems are boards: in state s action a pays a known reward and moves to a known state f(s, a, w), all drawn at random; only the law
-of w in {0, 1, 2} is unknown. It depends on the group of (s, a). In the first part the board has two laws and stays the same, while the
-learner is told less and less: each group is cut into equal parts, of which it does not know that they share a law. In the second part
-there are always four groups, and the board grows. Each seed draws its own board.
+The bound has |Z| and no S A.
 
-Where theory and measurement differ: the leading term of the bound is sqrt(|Z| K), but on one board regret is mostly what it takes to see
-each feature often enough, the bound's second term, which is linear in |Z|. So the slope is expected near 1 rather than 1/2, and smaller
-once |Z| is so large that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That S A does not matter
-holds up to a logarithm (|Y|) and up to the board itself: a larger board is a different problem with other gaps.
+The problems are boards: in state s action a pays a known reward and moves to a known state f(s, a,
+w), all drawn at random; only the law of w in {0, 1, 2} is unknown. It depends on the group of (s,
+a). In the first part the board has two laws and stays the same, while the learner is told less and
+less: each group is cut into equal parts, of which it does not know that they share a law. In the
+second part there are always four groups, and the board grows. Each seed draws its own board.
+
+Where theory and measurement differ: the leading term of the bound is sqrt(|Z| K), but on one board
+regret is mostly what it takes to see each feature often enough, the bound's second term, which is
+linear in |Z|. So the slope is expected near 1 rather than 1/2, and smaller once |Z| is so large
+that K episodes do not suffice and regret stops at that of an agent that has learned nothing. That
+S A does not matter holds up to a logarithm (|Y|) and up to the board itself: a larger board is a
+different problem with other gaps.
 """
 
 from __future__ import annotations
@@ -134,7 +139,8 @@ def study(setting: Setting) -> Report:
                 (0.5, "the 1/2 of the leading term") if part == PARTS[0] else (0.0, "0")
             )
             lines.append(
-                f"{part}, {name} constants, K = {episodes}: the slope is {found}, which {against(found, predicted, words)}."
+                f"{part}, {name} constants, K = {episodes}: the slope is {found}, which "
+                f"{against(found, predicted, words)}."
             )
         ax.set(xscale="log", yscale="log", title=part)
         sizes_as_ticks(ax, sizes)
@@ -151,12 +157,13 @@ def study(setting: Setting) -> Report:
         "replan": "doubling",
     }
     lines.append(
-        "Slopes in |Z| above 1/2 belong to the term of the bound that is linear in |Z|: on one board with its gaps, regret is mostly the "
-        "price of seeing every feature often enough. Where the slope falls at the right end, K is too small to learn so many features."
+        "Slopes in |Z| above 1/2 belong to the term of the bound that is linear in |Z|: on one "
+        "board with its gaps, regret is mostly the price of seeing every feature often enough. "
+        "Where the slope falls at the right end, K is too small to learn so many features."
     )
     lines.append(
-        "A slope in S A other than 0 is not the price of learning more laws: |Z| is the same. It is the boards that differ, and for the "
-        "constants of the theory log |Y| as well."
+        "A slope in S A other than 0 is not the price of learning more laws: |Z| is the same. It "
+        "is the boards that differ, and for the constants of the theory log |Y| as well."
     )
     return Report(
         "feature_sharing",

@@ -1,15 +1,21 @@
-"""The growth of regret with D on the hard instances of Theorem 3, against an agent that counts per augmented state.
+"""The growth of regret with D on the hard instances of Theorem 3.
 
-The sizes meet the theorem's conditions: S = 52 gives a tree with 16 pairs (leaf, action), each with a code of D~ = D digits behind it, H =
-32, A = 2, B = 2 D. Every seed draws an instance from the proof's prior (degree 2) with one better pair, and runs it. The scale of the
-codes is the proof's, eps = sqrt(D S A log D / (96 K)), or a multiple of it. MVP-Delayed counts per (s, a); the naive agent runs the same
-rule with the same constants on the same augmented MDP, but counts per (s, queue), so that A^D queues learn apart what is one law.
+MVP-Delayed is compared with an agent that counts per augmented state.
 
-Where theory and measurement differ: at the proof's own scale the pairs can hardly be told apart, by design. Both agents then lose nearly
-what choosing at random loses, and this grows with D because eps does: the shape of the lower bound, but no difference between agents. Only
-a multiple of eps shows what sharing the counts is worth. The growth is that of eps, sqrt(D log D); the bound grows like sqrt(D / log D),
-because the proof also matches more moments as D grows, which costs a factor log D of the gap; here the degree stays 2. The bound is far
-below every measurement because of its constants, and is proved only for D~ above 2.8 million; here it is a formula. The agents also have
+The sizes meet the theorem's conditions: S = 52 gives a tree with 16 pairs (leaf, action), each with
+a code of D~ = D digits behind it, H = 32, A = 2, B = 2 D. Every seed draws an instance from the
+proof's prior (degree 2) with one better pair, and runs it. The scale of the codes is the proof's,
+eps = sqrt(D S A log D / (96 K)), or a multiple of it. MVP-Delayed counts per (s, a); the naive
+agent runs the same rule with the same constants on the same augmented MDP, but counts per (s,
+queue), so that A^D queues learn apart what is one law.
+
+Where theory and measurement differ: at the proof's own scale the pairs can hardly be told apart, by
+design. Both agents then lose nearly what choosing at random loses, and this grows with D because
+eps does: the shape of the lower bound, but no difference between agents. Only a multiple of eps
+shows what sharing the counts is worth. The growth is that of eps, sqrt(D log D); the bound grows
+like sqrt(D / log D), because the proof also matches more moments as D grows, which costs a factor
+log D of the gap; here the degree stays 2. The bound is far below every measurement because of its
+constants, and is proved only for D~ above 2.8 million; here it is a formula. The agents also have
 to learn the tree; the proof counts only the codes.
 """
 
@@ -56,7 +62,7 @@ QUICK = Setting(delays=(2, 3), naive_up_to=3, episodes=2_000, multiples=(1, 16),
 
 
 class PerAugmentedState(pkd.PartiallyKnownMDP):
-    """A delayed model whose learner does not know that queues share their laws: z = (z of the model, y)."""
+    """A delayed model that does not share laws between queues: z = (z of the model, y)."""
 
     def __init__(self, model: pkd.PartiallyKnownMDP) -> None:
         self.model, self.horizon, self.return_range = model, model.horizon, model.return_range
@@ -130,15 +136,19 @@ def study(setting: Setting) -> Report:
     constants = {
         "sizes": f"S = {STATES}, A = {ACTIONS}, H = {HORIZON}, B = 2 D, D~ = D",
         "K": setting.episodes,
-        "seeds": f"0..{setting.seeds - 1}, each with its own instance (prior of degree {DEGREE}, the better pair drawn uniformly)",
+        "seeds": (
+            f"0..{setting.seeds - 1}, each with its own instance (prior of degree {DEGREE}, the "
+            "better pair drawn uniformly)"
+        ),
         "constants": pkd.MVP.practical().label
         + " (c1 = 0.5, c2 = 0.25, log factor 1) for both agents",
         "replan": "doubling",
     }
     below = min(row[HEADERS.index("regret")] / row[HEADERS.index("lower bound")] for row in rows)
     lines.append(
-        f"The formula of the lower bound is at least {below:.3g} times smaller than every mean regret here: its constant, 1/4608, is what "
-        "the proof can show, and the theorem starts at a D~ of some millions."
+        f"The formula of the lower bound is at least {below:.3g} times smaller than every mean "
+        "regret here: its constant, 1/4608, is what the proof can show, and the theorem starts "
+        "at a D~ of some millions."
     )
     return Report(
         "hard_instances",
@@ -159,14 +169,16 @@ def draw(prior: InstancePrior, seed: int) -> HardInstance:
 
 
 def at_random(instance: HardInstance) -> float:
-    """The value of choosing every action at random: each code is hit with probability 1/2, whatever theta is."""
+    """The value of random actions: each code is hit with probability 1/2, whatever theta is."""
     return float(instance.pay().mean() / 2)
 
 
 def runs(agent: str, instances: Sequence[HardInstance], episodes: int) -> tuple[int, Any]:
-    """How many features the agent has, and its regret on each instance with the seed of the instance.
+    """The agent's number of features, and its regret on each instance, by seed.
 
-    The models of all instances are the same, because a model does not hold its law; so one is compiled for all.
+
+    The models of all instances are the same, because a model does not hold its law; so one is
+    compiled for all.
     """
     known = instances[0].delayed().known()
     compiled = pkd.compile(known if agent == "MVP-Delayed" else PerAugmentedState(known))
@@ -191,14 +203,17 @@ def conclusions(
         lost = slope(here, nothing[: len(samples)]) if len(samples) > 1 else grown
         share = ratio(samples[-1], nothing[len(samples) - 1])
         lines.append(
-            f"{times}, {agent}: from D = {here[0]} to {here[-1]} regret grows like D^{grown.value:.2f} (s.e. {grown.error:.1g}), choosing "
-            f"at random like D^{lost.value:.2f}; at D = {here[-1]} its share of that regret is {share}, which {against(share, 1.0, '1')}."
+            f"{times}, {agent}: from D = {here[0]} to {here[-1]} regret grows like "
+            f"D^{grown.value:.2f} (s.e. {grown.error:.1g}), choosing at random like "
+            f"D^{lost.value:.2f}; at D = {here[-1]} its share of that regret is {share}, which "
+            f"{against(share, 1.0, '1')}."
         )
     both = len(regrets["naive"])
     if both:
         apart = ratio(regrets["naive"][-1], regrets["MVP-Delayed"][both - 1])
         lines.append(
-            f"{times}, D = {delays[both - 1]}: the naive agent has {apart} times the regret of MVP-Delayed."
+            f"{times}, D = {delays[both - 1]}: the naive agent has {apart} times the regret of "
+            "MVP-Delayed."
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""What every study measures: the regret of several seeds, its mean with a standard error, and slopes on logarithmic axes."""
+"""What every study measures: regret over seeds, means with errors, slopes on log axes."""
 
 from __future__ import annotations
 
@@ -44,16 +44,20 @@ def mean(sample: Floats) -> Estimate:
 
 
 def ratio(above: Floats, below: Floats) -> Estimate:
-    """The ratio of the means of two samples with the same seeds; the error counts what the two have in common."""
+    """The ratio of the means of two samples with the same seeds.
+
+    The error counts what the two have in common.
+    """
     quotient = float(np.mean(above) / np.mean(below))
     return Estimate(quotient, _error_of_mean((above - quotient * below) / np.mean(below)))
 
 
 def slope(x: Sequence[float], samples: Sequence[Floats]) -> Estimate:
-    """The least-squares slope of log mean(sample) on log x, with its jackknife error: the j-th numbers of all samples are left out at once.
+    """The least-squares slope of log mean(sample) on log x, with its jackknife error.
 
-    So the error is right whether two points share their seeds or have seeds of their own. Where a mean is zero there is no slope: nan.
-    samples: (points, seeds).
+    The jackknife leaves out the j-th numbers of all samples at once, so the error is right whether
+    two points share their seeds or have seeds of their own. Where a mean is zero there is no slope:
+    nan. samples: (points, seeds).
     """
     table = np.array(samples)
     distance = np.log(x) - np.mean(np.log(x))
@@ -75,7 +79,10 @@ def against(found: Estimate, predicted: float, name: str) -> str:
 
 
 def rising(x: Sequence[float], samples: Sequence[Floats]) -> list[float]:
-    """The slope between each point and the one before it; nothing can be said of the first, which is nan."""
+    """The slope between each point and the one before it.
+
+    Nothing can be said of the first, which is nan.
+    """
     means = np.array([np.mean(sample) for sample in samples])
     return [float("nan"), *(np.diff(_log(means)) / np.diff(np.log(x))).tolist()]
 

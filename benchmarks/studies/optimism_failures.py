@@ -1,14 +1,19 @@
-"""How often optimism fails, as a function of delta and of the constants: a plan fails where its upper value is below the optimum.
+"""How often optimism fails, as a function of delta and of the constants.
 
-The theory says that with probability 1 - delta no plan of a run fails, for c1 = 20/3 and c2 = 400/9 = c1^2. The constants are scaled down
-along c2 = c1^2, with the theory's logarithm ell in place, so that delta still matters; then come the practical constants and no bonus at
-all. Replanning is after every episode, as published, so that every chance to fail is taken. The problems are a delayed MDP and two models
-with few features, where a plan hangs on few numbers.
+A plan fails if its upper value is below the optimum.
 
-Where theory and measurement differ: the theorem promises a share of failing runs of at most delta, and what is seen with its constants is
-less. delta enters only through log(1/delta), next to the logarithms of the sizes and of K, so it is a weak knob: a hundredfold smaller
-delta changes the bonus by less than a halving of the constants does. Failing is not regret, either: a plan below the optimum may still
-choose well, and on these problems a smaller bonus, as long as there is one, has more failures and less regret.
+The theory says that with probability 1 - delta no plan of a run fails, for c1 = 20/3 and c2 = 400/9
+= c1^2. The constants are scaled down along c2 = c1^2, with the theory's logarithm ell in place, so
+that delta still matters; then come the practical constants and no bonus at all. Replanning is after
+every episode, as published, so that every chance to fail is taken. The problems are a delayed MDP
+and two models with few features, where a plan hangs on few numbers.
+
+Where theory and measurement differ: the theorem promises a share of failing runs of at most delta,
+and what is seen with its constants is less. delta enters only through log(1/delta), next to the
+logarithms of the sizes and of K, so it is a weak knob: a hundredfold smaller delta changes the
+bonus by less than a halving of the constants does. Failing is not regret, either: a plan below the
+optimum may still choose well, and on these problems a smaller bonus, as long as there is one, has
+more failures and less regret.
 """
 
 from __future__ import annotations
@@ -100,8 +105,10 @@ def study(setting: Setting) -> Report:
         ax.set(xlabel="c1 / (20/3), with c2 = c1^2", ylabel="share of runs with a failing plan")
         ax.legend(fontsize="small")
     constants = {
-        "problems": "random_mdp(3, 2, 6, 3, seed 0) delayed by {-1: .2, 0: .4, 1: .3, 2: .1} with D = 2; gambler(goal=12, capital=5, "
-        "horizon=12); wind(horizon=10)",
+        "problems": (
+            "random_mdp(3, 2, 6, 3, seed 0) delayed by {-1: .2, 0: .4, 1: .3, 2: .1} with D = 2; "
+            "gambler(goal=12, capital=5, horizon=12); wind(horizon=10)"
+        ),
         "K": setting.episodes,
         "seeds": f"0..{setting.seeds - 1}",
         "replan": "every",
@@ -119,7 +126,7 @@ def study(setting: Setting) -> Report:
 
 
 def failures(compiled: Any, law: Any, rule: Any, delta: float, setting: Setting) -> list[Any]:
-    """The columns from K on: how many of the runs have a plan below the optimum, and what they lose."""
+    """The columns from K on: how many runs have a plan below the optimum, and their regret."""
     runs = [
         pkd.learn(
             compiled, law, setting.episodes, optimism=rule, delta=delta, seed=seed, replan="every"
@@ -142,7 +149,7 @@ def failures(compiled: Any, law: Any, rule: Any, delta: float, setting: Setting)
 
 
 def at_most(failing: int, runs: int) -> float:
-    """The largest probability of failing that so many failures leave possible at the 5% level (Clopper and Pearson).
+    """The upper 5% confidence bound on the probability of failing (Clopper and Pearson).
 
     With no failure it is 1 - 0.05^(1/runs).
     """
@@ -157,8 +164,9 @@ def conclusions(rows: Sequence[Sequence[Any]], setting: Setting) -> list[str]:
     lines = []
     if full:
         lines.append(
-            f"With the constants of the theory {sum(row['runs that fail'] for row in full)} of {sum(row['runs'] for row in full)} runs "
-            f"had a failing plan, over all problems and all delta; the theorem allows a share of delta, up to {max(setting.deltas):g} here."
+            f"With the constants of the theory {sum(row['runs that fail'] for row in full)} of "
+            f"{sum(row['runs'] for row in full)} runs had a failing plan, over all problems and "
+            f"all delta; the theorem allows a share of delta, up to {max(setting.deltas):g} here."
         )
     for name in dict.fromkeys(row["problem"] for row in table):
         mine = [row for row in table if row["problem"] == name]
@@ -177,16 +185,19 @@ def conclusions(rows: Sequence[Sequence[Any]], setting: Setting) -> list[str]:
         practical = next(row for row in mine if row["constants"] == "practical")
         slow = max((row["regret"] for row in full if row["problem"] == name), default=float("nan"))
         lines.append(
-            f"{name}: no run fails at c1/(20/3) in {safe or 'no tried value'}, some do at {broken or 'no tried value'}; from delta = "
-            f"{max(setting.deltas):g} to {min(setting.deltas):g} the share of failing runs moves by at most {moved:.2g}."
+            f"{name}: no run fails at c1/(20/3) in {safe or 'no tried value'}, some do at "
+            f"{broken or 'no tried value'}; from delta = {max(setting.deltas):g} to "
+            f"{min(setting.deltas):g} the share of failing runs moves by at most {moved:.2g}."
         )
         lines.append(
-            f"{name}: with practical constants {practical['share of runs']:.2g} of the runs and {practical['share of plans']:.2g} of the "
-            f"plans fail; the regret is {practical['regret']:.3g}, against {slow:.3g} for the constants of the theory."
+            f"{name}: with practical constants {practical['share of runs']:.2g} of the runs and "
+            f"{practical['share of plans']:.2g} of the plans fail; the regret is "
+            f"{practical['regret']:.3g}, against {slow:.3g} for the constants of the theory."
         )
     lines.append(
-        "Where fewer runs fail than the theorem allows, this is why: its union bound adds up events that mostly happen together or not at "
-        "all, and its Bernstein inequality is used with room in every step."
+        "Where fewer runs fail than the theorem allows, this is why: its union bound adds up "
+        "events that mostly happen together or not at all, and its Bernstein inequality is used "
+        "with room in every step."
     )
     return lines
 

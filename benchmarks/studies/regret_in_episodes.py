@@ -1,14 +1,16 @@
 """The slope of regret in K: the bound says sqrt(K) for every problem, up to logarithms.
 
-Two families of problems are run with the constants of the theory and with practical ones. In the first the problem is the same for every
-K: a random delayed MDP. In the second its gap shrinks like 1/sqrt(K), as in every proof of a lower bound: behind one of two actions a code
-is worth a little more than behind the other.
+Two families of problems are run with the constants of the theory and with practical ones. In the
+first the problem is the same for every K: a random delayed MDP. In the second its gap shrinks like
+1/sqrt(K), as in every proof of a lower bound: behind one of two actions a code is worth a little
+more than behind the other.
 
-Where theory and measurement differ: the bound is about the worst problem for each K. On one fixed problem the gaps stay, and an optimistic
-agent leaves a bad policy for good, so a slope below 1/2 contradicts nothing. With the constants of the theory the term c2 H ell / N
-alone fills the range of values until a feature has c2 ell visits, a thousand and more; until then nothing is learned and the slope is 1.
-On the shrinking gap an agent that learns nothing has slope 1/2 as well: there the slope alone shows nothing, and the share of the regret of
-choosing at random tells the two apart.
+Where theory and measurement differ: the bound is about the worst problem for each K. On one fixed
+problem the gaps stay, and an optimistic agent leaves a bad policy for good, so a slope below 1/2
+contradicts nothing. With the constants of the theory the term c2 H ell / N alone fills the range of
+values until a feature has c2 ell visits, a thousand and more; until then nothing is learned and the
+slope is 1. On the shrinking gap an agent that learns nothing has slope 1/2 as well: there the slope
+alone shows nothing, and the share of the regret of choosing at random tells the two apart.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ from pkd_delay.problems import random_mdp
 from pkd_delay.theory.hard import HardInstance
 
 INTER_ARRIVAL = {-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}
-GAP = 4.0  # theta = GAP / sqrt(K): near the border between what the practical constants can tell apart and what they cannot
+# theta = GAP / sqrt(K): about the smallest gap that the practical constants can detect.
+GAP = 4.0
 HORIZON = 6
-SPACING = 1_000  # between the seeds of one K and of the next: the same seeds would make a short run the beginning of a long one
+# Between the seeds of one K and of the next. With the same seeds a short run would be the beginning
+# of a long one.
+SPACING = 1_000
 RULES = {"theory": pkd.MVP(), "practical": pkd.MVP.practical()}
 FAMILIES = ("one problem", "gap 1/sqrt(K)")
 HEADERS = [
@@ -49,7 +54,8 @@ HEADERS = [
 class Setting:
     episodes: Sequence[int] = (1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
     seeds: int = 16
-    tail: int = 3  # the last points of the one problem, to which its slope is fitted; the other family is fitted as a whole
+    # The slope of the one problem is fitted to its last points, that of the other family to all.
+    tail: int = 3
 
 
 QUICK = Setting(episodes=(1_000, 10_000, 100_000, 316_228), seeds=4, tail=2)
@@ -68,7 +74,10 @@ def fixed_problem(episodes: int) -> tuple[DelayedMDP, float]:
 
 
 def shrinking_gap(episodes: int) -> tuple[DelayedMDP, float]:
-    """Two actions with a code of one digit behind each: theta = 0, and theta = GAP / sqrt(K); and the regret of choosing at random."""
+    """Two actions with a code of one digit behind each: theta = 0, and theta = GAP / sqrt(K).
+
+    Also gives the regret of choosing at random.
+    """
     instance = HardInstance((1,), [[[0.0], [GAP / np.sqrt(episodes)]]], horizon=HORIZON, delay=1)
     return instance.delayed(), instance.optimal_value - float(instance.values().min())
 
@@ -137,7 +146,9 @@ def study(setting: Setting) -> Report:
         ax.set(xlabel="episodes K", ylabel="regret, mean of the seeds, bars of two s.e.")
         ax.legend(fontsize="small")
     constants = {
-        "one problem": f"random_mdp(3, 2, {HORIZON}, 3, seed 0), Delta ~ {INTER_ARRIVAL}, D = 2, law known",
+        "one problem": (
+            f"random_mdp(3, 2, {HORIZON}, 3, seed 0), Delta ~ {INTER_ARRIVAL}, D = 2, law known"
+        ),
         "gap 1/sqrt(K)": f"theta = {GAP:g}/sqrt(K) behind one of two actions, H = {HORIZON}, D = 1",
         "seeds": f"{SPACING} i + 0..{setting.seeds - 1} for the i-th K",
         "delta": 0.05,
@@ -162,21 +173,25 @@ def conclusions(
     rows: Sequence[Sequence[Any]],
 ) -> list[str]:
     lines = [
-        f"{family}, {name} constants: the fitted slope is {found}, which {against(found, 0.5, '1/2')}; at the largest K the regret "
-        f"is {shares[family, name]:.2g} of that of choosing at random."
+        f"{family}, {name} constants: the fitted slope is {found}, which "
+        f"{against(found, 0.5, '1/2')}; at the largest K the regret is {shares[family, name]:.2g} "
+        "of that of choosing at random."
         for (family, name), found in slopes.items()
     ]
     largest = max(row[-1] for row in rows)
     lines.append(
-        f"The explicit bound is never closer than a factor {1 / largest:.3g} to what was measured: it is for the worst problem, and its "
-        "constants add up the worst case of every step of the proof."
+        f"The explicit bound is never closer than a factor {1 / largest:.3g} to what was "
+        "measured: it is for the worst problem, and its constants add up the worst case of every "
+        "step of the proof."
     )
     lines.append(
-        "A slope below 1/2 on one problem contradicts nothing: its gaps do not shrink with K, and an agent that stays optimistic leaves a "
-        "policy with a gap once its bonus is smaller than the gap."
+        "A slope below 1/2 on one problem contradicts nothing: its gaps do not shrink with K, "
+        "and an agent that stays optimistic leaves a policy with a gap once its bonus is smaller "
+        "than the gap."
     )
     lines.append(
-        "Where the slope is near 1, K is too small for the constants: the bonus still hides the differences between policies."
+        "Where the slope is near 1, K is too small for the constants: the bonus still hides the "
+        "differences between policies."
     )
     return lines
 

@@ -1,4 +1,6 @@
-"""How a study is published: a figure, a CSV with all digits, and a page with the constants, the table and the conclusions.
+"""Publishes a study: a figure, a CSV with all digits, and a page.
+
+The page has the constants, the table and the conclusions.
 
 A study is a function from its settings to a `Report`. `command_line` makes a command of it.
 """

@@ -1,4 +1,4 @@
-"""Runs every study, each in a process of its own as a user would start it, and says how long each took.
+"""Runs every study in a process of its own and prints how long each took.
 
 python benchmarks/studies/run_all.py --quick
 """

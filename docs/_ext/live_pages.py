@@ -1,7 +1,8 @@
-"""Directives whose text comes from the code itself, so that a page cannot fall behind it.
+"""Directives whose text comes from the code, so that a page is never out of date.
 
-`command-help` is the help of `pkd` and of each of its commands, `check-catalogue` every check of `pkd.check_model` with what its docstring
-says, `model-list` the registered models, and `paper-map` one part of docs/map.toml.
+`command-help` is the help of `pkd` and of each of its commands. `check-catalogue` lists every check
+of `pkd.check_model` with its docstring. `model-list` lists the registered models. `paper-map` is
+one part of docs/map.toml.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from pkd.check.laws import checked_law
 from pkd.check.truth import Truth, compare_truth
 from pkd.explore import overrides
 from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.problem import Problem, as_model, read
 
 if TYPE_CHECKING:
     from pkd.engine.compiled import Compiled
@@ -67,13 +68,13 @@ CHECKS: Final[tuple[Callable[[Answers], Iterator[str]], ...]] = (
 
 
 def check_model(
-    model: PartiallyKnownMDP | Compiled,
+    model: PartiallyKnownMDP | Compiled | Problem | str | tuple[PartiallyKnownMDP, Law],
     law: Law | None = None,
     truth: Truth | None = None,
     *,
     max_states: int = MOST_STATES,
 ) -> None:
-    """Raises a ModelError with everything that is wrong with a model.
+    """Raises a ModelError with everything that is wrong with a model, or a problem and its law.
 
     law: also check that P_eff fits the model, z -> {x': probability} as a mapping or a function.
     truth: also check P_Y and the sufficiency of phi_Z against P(x', y' | x, y, a), given as a
@@ -89,7 +90,9 @@ def check_model(
     ...
     pkd.model.ModelError: law[(1, 1)] sums to 0.75, not 1
     """
-    answers = walk_model(_as_model(model), max_states)
+    found, ask = read(model)
+    law = ask() if law is None and ask is not None else law
+    answers = walk_model(as_model(found), max_states)
     findings = list(_find(answers, CHECKS))
     laws: dict[Any, dict[Any, float]] = {}
     if law is not None:
@@ -117,20 +120,6 @@ def explain(model: PartiallyKnownMDP) -> None:
 def _find(answers: Answers, checks: Iterable[Callable[[Answers], Iterator[str]]]) -> Iterator[str]:
     for check in checks:
         yield from _cap(check(answers))
-
-
-def _as_model(given: Any) -> PartiallyKnownMDP:
-    """The model itself, or the one that was compiled."""
-    if isinstance(getattr(given, "model", None), PartiallyKnownMDP):
-        given = given.model
-    if isinstance(given, PartiallyKnownMDP):
-        return given
-    found = (
-        f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-    )
-    problem = callable(getattr(given, "model", None))
-    advice = "pass its model()" if problem else "pass an instance of a subclass"
-    raise ModelError(f"check_model expected a pkd.PartiallyKnownMDP, got {found}; {advice}")
 
 
 def _check_law(answers: Answers, law: Law) -> dict[Any, dict[Any, float]]:

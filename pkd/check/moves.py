@@ -61,7 +61,7 @@ def check_kernels(answers: Answers) -> Iterator[str]:
 
 def check_next_y_is_hashable(answers: Answers) -> Iterator[str]:
     """y' can be part of a state."""
-    for move, entry in _entries(answers):
+    for move, entry in _list_entries(answers):
         if not hashable(entry[1]):
             found = f"{call(*move)} lists y' = {show(entry[1])}"
             yield f"{found}, which is not hashable; {_advise(entry[1])}"
@@ -69,7 +69,7 @@ def check_next_y_is_hashable(answers: Answers) -> Iterator[str]:
 
 def check_features_are_hashable(answers: Answers) -> Iterator[str]:
     """z can be the key of a count."""
-    for move, entry in _entries(answers):
+    for move, entry in _list_entries(answers):
         if _width(move) == 3 and not isinstance(entry[2], Known) and not hashable(entry[2]):
             found = f"{call(*move)} lists the feature {show(entry[2])}"
             yield f"{found}, which is not hashable; {_advise(entry[2], 'pkd.Known')}"
@@ -84,7 +84,7 @@ def check_one_feature_per_y(answers: Answers) -> Iterator[str]:
     for move in answers.rows:
         first: dict[Any, Any] = {}
         for _, y_next, z in answers.branches(move):
-            if not _same_feature(first.setdefault(y_next, z), z):
+            if not _have_same_feature(first.setdefault(y_next, z), z):
                 yield (
                     f"{call(*move)} gives y' = {show(y_next)} two features, "
                     f"{show(first[y_next])} and {show(z)}; "
@@ -96,7 +96,7 @@ def check_known_laws(answers: Answers) -> Iterator[str]:
     """A Known law is a distribution; each one is judged once."""
     seen = set()
     given: list[tuple[tuple[Any, ...], Any]] = [
-        (move, entry[2]) for move, entry in _entries(answers) if _width(move) == 3
+        (move, entry[2]) for move, entry in _list_entries(answers) if _width(move) == 3
     ]
     given += [(("feature", *question), z) for question, z in answers.features.items()]
     for question, z in given:
@@ -155,7 +155,7 @@ def _readable(move: Move, entry: Any) -> bool:
     return isinstance(entry, tuple | list) and len(entry) == _width(move)
 
 
-def _entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
+def _list_entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
     for move, row in answers.rows.items():
         yield from (
             ((move, entry) for entry in row if _readable(move, entry))
@@ -164,7 +164,7 @@ def _entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
         )
 
 
-def _same_feature(one: Any, other: Any) -> bool:
+def _have_same_feature(one: Any, other: Any) -> bool:
     # Known laws are compared as distributions: the order of their entries does not matter.
     return (
         bool(dict(one.law) == dict(other.law))

@@ -25,7 +25,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from pkd.model import Episode, Known, ModelError, PartiallyKnownMDP
+from pkd.model import Episode, Known, Law, ModelError, PartiallyKnownMDP
+from pkd.problem import Problem, as_model
 
 __all__ = ["FeatureTest", "SampleReport", "check_samples"]
 
@@ -105,7 +106,9 @@ class SampleReport:
 
 
 def check_samples(
-    model: PartiallyKnownMDP, episodes: Iterable[Any], false_alarm: float = 0.01
+    model: PartiallyKnownMDP | Problem | str | tuple[PartiallyKnownMDP, Law],
+    episodes: Iterable[Any],
+    false_alarm: float = 0.01,
 ) -> SampleReport:
     """Tests for every feature that occurs whether x' depends on the context given z.
 
@@ -125,8 +128,7 @@ def check_samples(
     """
     if not 0 < false_alarm < 1:
         raise ModelError(f"false_alarm = {false_alarm!r}; expected a number between 0 and 1")
-    compiled_from = getattr(model, "model", None)
-    model = compiled_from if isinstance(compiled_from, PartiallyKnownMDP) else model
+    model = as_model(model)
     collected, names, impossible = _collect(model, episodes)
     tests = [
         _test_feature(z, samples, len(tuple(model.outcomes(z))), names, j)

@@ -160,12 +160,12 @@ def positive(text: str) -> int:
 
 def episodes(text: str) -> int:
     """A number of episodes whose record fits into the memory of this machine."""
-    number, room = positive(text), memory()
-    if number * BYTES_PER_EPISODE > room:
-        most = f"{room // BYTES_PER_EPISODE:,}"
+    number, size = positive(text), memory()
+    if number * BYTES_PER_EPISODE > size:
+        most = f"{size // BYTES_PER_EPISODE:,}"
         raise argparse.ArgumentTypeError(
             f"{text} episodes are too many to keep: expected at most {most} on this machine, "
-            f"with {room / 2**30:.3g} GiB of memory"
+            f"with {size / 2**30:.3g} GiB of memory"
         )
     return number
 

@@ -76,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = _bounds_of_model(args) if args.words or args.model else _bounds_of_sizes(args)
-    rows = [_row(label, curve, args.episodes, found) for label, curve in found.curves.items()]
+    found = _bound_model(args) if args.words or args.model else _bound_sizes(args)
+    rows = [_make_row(label, curve, args.episodes, found) for label, curve in found.curves.items()]
     print(
         f"{found.title}, {args.episodes:,} episodes, delta {args.delta:g}; "
         f"largest possible regret {found.width * args.episodes:.7g}"
@@ -93,7 +93,7 @@ def _sources() -> list[Source]:
     return list(installed(GROUP).values())
 
 
-def _given(source: Source, args: argparse.Namespace) -> list[str]:
+def _list_given(source: Source, args: argparse.Namespace) -> list[str]:
     """The sizes of a source that were typed, as flags."""
     return [
         f"--{name.replace('_', '-')}"
@@ -102,12 +102,12 @@ def _given(source: Source, args: argparse.Namespace) -> list[str]:
     ]
 
 
-def _bounds_of_model(args: argparse.Namespace) -> Bounds:
+def _bound_model(args: argparse.Namespace) -> Bounds:
     """The general theorem on a model; the width of its returns takes the place of H."""
     found = find_model(args)
     from pkd.bounds import ModelBound
 
-    given = [flag for source in _sources() for flag in _given(source, args)]
+    given = [flag for source in _sources() for flag in _list_given(source, args)]
     if given:
         raise ModelError(
             f"{', '.join(given)}: {found.name} has its own sizes; "
@@ -117,17 +117,17 @@ def _bounds_of_model(args: argparse.Namespace) -> Bounds:
     return Bounds(found.name, bound.width, {"general theorem, explicit": bound})
 
 
-def _bounds_of_sizes(args: argparse.Namespace) -> Bounds:
+def _bound_sizes(args: argparse.Namespace) -> Bounds:
     sources = _sources()
     if not sources:
         raise ModelError(
             "no model was named, and no installed package evaluates bounds from sizes; "
             f"expected a model, or a package with the entry-point group {GROUP}"
         )
-    return max(sources, key=lambda source: len(_given(source, args))).bounds(args)
+    return max(sources, key=lambda source: len(_list_given(source, args))).bounds(args)
 
 
-def _row(
+def _make_row(
     label: str, curve: Callable[[float], Bound | float], episodes: int, found: Bounds
 ) -> tuple[Cell, ...]:
     from pkd import bounds

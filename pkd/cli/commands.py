@@ -46,14 +46,14 @@ OWN: dict[str, Command] = {
 
 def list_commands() -> list[str]:
     """The core's own commands, then those of other packages in alphabetical order."""
-    return [*OWN, *_added()]
+    return [*OWN, *_list_added()]
 
 
 def find_command(name: str) -> Command:
     """The command of this name; the core's own cannot be replaced."""
     if name in OWN:
         return OWN[name]
-    point = _added()[name]
+    point = _list_added()[name]
     try:
         command: Command = point.load()
     except (ImportError, AttributeError) as problem:
@@ -88,16 +88,16 @@ def add_command(commands: argparse._SubParsersAction[P], name: str, wanted: str 
     elif wanted in list_commands():
         commands.add_parser(name)
     else:
-        commands.add_parser(name, help=_help(name))
+        commands.add_parser(name, help=_read_help(name))
 
 
-def _help(name: str) -> str:
+def _read_help(name: str) -> str:
     try:
         return find_command(name).HELP
     except ModelError as problem:  # the other commands must still be listed
         return str(problem).replace("%", "%%")
 
 
-def _added() -> dict[str, EntryPoint]:
+def _list_added() -> dict[str, EntryPoint]:
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return {point.name: point for point in points if point.name not in OWN}

@@ -41,7 +41,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     """All but the model."""
     parser.add_argument(
         "--rules",
-        type=_rules,
+        type=_read_rules,
         default="mvp,practical,greedy",
         metavar="R,...",
         help=f"rules, of {', '.join(RULES)} (default: %(default)s)",
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     name, flat = learn_all(args, model_words(args.typed, _add_own), jobs)
     runs = [flat[i : i + args.seeds] for i in range(0, len(flat), args.seeds)]
     first = min(float(run.policy_values[0]) for run in flat)
-    rows = [_row(same, first) for same in runs]
+    rows = [_make_row(same, first) for same in runs]
     print(
         f"{name}: optimal value {flat[0].optimal_value:.10g}, {args.episodes:,} episodes, "
         f"mean over {args.seeds} seeds"
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(runs: list[pkd.Run], first: float) -> tuple[Cell, ...]:
+def _make_row(runs: list[pkd.Run], first: float) -> tuple[Cell, ...]:
     """Means over the seeds, the range of the regret, and the median of the episodes to the goal.
 
     first: where the gain starts.
@@ -94,7 +94,7 @@ def _row(runs: list[pkd.Run], first: float) -> tuple[Cell, ...]:
     )
 
 
-def _rules(text: str) -> list[str]:
+def _read_rules(text: str) -> list[str]:
     names = text.split(",")
     unknown = [name for name in names if name not in RULES]
     if unknown:

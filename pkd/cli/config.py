@@ -50,7 +50,7 @@ def insert_experiment_file(words: list[str]) -> tuple[list[str], Origin | None]:
             break
     else:
         return words, None
-    flags = list(_flags(path, _read(path)))
+    flags = list(_list_flags(path, _read(path)))
     origin = Origin(path, tuple(flag.partition("=")[0] for flag in flags))
     return [*rest[:1], *flags, *rest[1:]], origin
 
@@ -62,7 +62,7 @@ def _read(path: str) -> dict[str, Any]:
         raise ModelError(f"{path}: expected a TOML file: {problem}") from None
 
 
-def _flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
+def _list_flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
     for key, value in entries.items():
         if key == "options":
             if not isinstance(value, dict):
@@ -70,7 +70,7 @@ def _flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
                     f"{path}: options: expected a table of the model's options, found {value!r}"
                 )
             for name, option in value.items():
-                yield f"--option={name}={_option(option)}"
+                yield f"--option={name}={_read_option(option)}"
         elif isinstance(value, dict):
             raise ModelError(f"{path}: [{key}]: the only table is [options]")
         elif value is True:
@@ -79,5 +79,5 @@ def _flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
             yield f"--{key}={value}"
 
 
-def _option(value: Any) -> str:
+def _read_option(value: Any) -> str:
     return repr(tuple(value)) if isinstance(value, list) else str(value)

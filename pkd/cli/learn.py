@@ -76,11 +76,11 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     seeds = range(args.seed, args.seed + args.seeds)
-    files = [_file(args.save, one, args.seeds) for one in seeds]
+    files = [_name_file(args.save, one, args.seeds) for one in seeds]
     words = model_words(args.typed, _add_own)
     jobs = [(args.optimism, one, file) for one, file in zip(seeds, files, strict=True)]
     name, runs = learn_all(args, words, jobs)
-    rows = [_row(one, found) for one, found in zip(seeds, runs, strict=True)]
+    rows = [_make_row(one, found) for one, found in zip(seeds, runs, strict=True)]
     print(
         f"{name}: {runs[0].label}, {args.episodes:,} episodes, "
         f"replanning: {args.replan}, delta {args.delta:g}"
@@ -196,7 +196,7 @@ def model_words(
     return tuple(words)
 
 
-def _row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
+def _make_row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
     """One line of the table of results."""
     regret = float(run.regret[-1])
     return (
@@ -211,5 +211,5 @@ def _row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
     )
 
 
-def _file(path: Path | None, one: int, seeds: int) -> Path | None:
+def _name_file(path: Path | None, one: int, seeds: int) -> Path | None:
     return path if path is None or seeds == 1 else path.with_stem(f"{path.stem}-{one}")

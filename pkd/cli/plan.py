@@ -117,10 +117,10 @@ def draw(found: Found, plan: pkd.Plan) -> Figure:
     if found.picture is not None:
         figure: Figure = found.picture(plan).figure
         return figure
-    return _action_map(found, plan)
+    return _draw_action_map(found, plan)
 
 
-def _action_map(found: Found, plan: pkd.Plan) -> Figure:
+def _draw_action_map(found: Found, plan: pkd.Plan) -> Figure:
     import numpy as np
     from matplotlib import pyplot
     from matplotlib.patches import Patch

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 def _check_installation() -> int:
     began, lines, good = time.perf_counter(), 0, 0
     print(_versions(), flush=True)
-    for holds, line in _checked_facts():
+    for holds, line in _check_facts():
         print(f"{'ok     ' if holds else 'DIFFERS'}  {line}", flush=True)
         lines, good = lines + 1, good + holds
     if lines == 0:
@@ -60,7 +60,7 @@ def _check_installation() -> int:
     return 0 if good == lines else DIFFERS
 
 
-def _checked_facts() -> Iterator[tuple[bool, str]]:
+def _check_facts() -> Iterator[tuple[bool, str]]:
     """(whether it holds, the line) of every fact of every package; a package that breaks off is one
     fact that does not hold.
     """

@@ -29,11 +29,14 @@ class Belief(NamedTuple):
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
-    width: (
-        float  # a declared width of values; nan: each pair (z, y') has its own; 0: none is needed
-    )
+    width: float  # of values, where declared; nan: each pair (z, y') has its own; 0: no bonus
     sign: float  # CERTIFIED: 1 for the largest value over each set, -1 for the least
     rounds: int  # CERTIFIED: of the search for it
+
+    def copy(self) -> Belief:
+        """The same belief in arrays of its own, which the next estimate does not change."""
+        arrays = {name: getattr(self, name).copy() for name in self._fields[:N_ARRAYS]}
+        return self._replace(**arrays)
 
 
 N_ARRAYS = 7  # of a belief; its constants follow
@@ -44,9 +47,9 @@ class Tally(NamedTuple):
 
     counts: Floats  # (outcomes of unknown rows,) N(z, x')
     n: Floats  # (unknown rows,) N(z)
-    marks: Floats  # (unknown rows,) the N(z) at which the next plan is due
+    marks: Floats  # (unknown rows,) the next plan is due when N(z) reaches this count
     rewards: Floats  # (3, unknown rewards): number, mean, sum of squared deviations
-    reward_marks: Floats  # (unknown rewards,)
+    reward_marks: Floats  # (unknown rewards,) the same for the number of payments
 
 
 class World(NamedTuple):

@@ -1,7 +1,8 @@
-"""The mathematics of optimism, once for both engines: the bonus, its cap, and estimates from counts.
+"""The mathematics of optimism for both engines: the bonus, its cap, estimates from counts.
 
-All functions here are compiled and inlined where they are used. With p the observed law of a feature
-z, N = N(z), l = ell(z, y'), w the width of the values that can follow and `high` the largest of them:
+All functions here are compiled and inlined where they are used. With p the observed law of a
+feature z, N = N(z), l = ell(z, y'), w the width of the values that can follow and `high` the
+largest of them:
 
     value = min(high, pV + factor sqrt(Var_p(V)) + scale w)     MAX: the larger of the two terms
     SUM, MAX:   factor = c1 sqrt(l / N),  scale = c2 l / N

@@ -1,4 +1,6 @@
-"""A compiled model: what both engines share. It holds features, outcomes and logarithms, but no law.
+"""A compiled model: what both engines share.
+
+It holds features, outcomes and logarithms, but no law.
 
 Two engines implement it: `pkd.engine.nodes` for small and unstructured models, `pkd.engine.stripes`
 for large ones with a queue. `pkd.engine.compile` chooses.
@@ -12,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,15 +30,17 @@ from pkd.optimism import CERTIFIED, NO_BONUS, Bonus
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, may_overflow, returns_within
 
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
+
 __all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
 
-Policy = (
-    np.ndarray
-)  # which action each decision state takes in each layer, in the engine's own order
+# Which action each decision state takes in each layer, in the engine's own order.
+Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
-Counts = Mapping[
-    Any, Mapping[Any, float]
-]  # {z: {x': n}}, of an unknown reward {feature: {value: n}}
+Result = TypeVar("Result")
+# {z: {x': n}}, of an unknown reward {feature: {value: n}}
+Counts = Mapping[Any, Mapping[Any, float]]
 
 
 class Player(Protocol):
@@ -65,7 +69,6 @@ class FusedLearning(Protocol):
 class FusedTrial(Protocol):
     """What a fused loop reads and writes of a run in progress."""
 
-    learning: Any  # a FusedLearning
     truth: Truth
     value: float
     uppers: np.ndarray
@@ -73,19 +76,26 @@ class FusedTrial(Protocol):
     returns: np.ndarray
     planned: np.ndarray
 
+    @property
+    def learning(self) -> FusedLearning: ...
+
 
 class Truth(NamedTuple):
     """A law, read once: what plans are made for, and what episodes are drawn from."""
 
     belief: Belief
     world: World
+    law: Law
 
 
 class Compiled(ABC):
-    """One model, ready to be planned for. Calls may run side by side: nothing is shared but structure.
+    """One model, ready to be planned for.
+
+    Calls may run side by side: nothing is shared but structure.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> pkd.compile(coin.model())
     <_TabularModel compiled: 2 states, 4 unknown features, horizon 3>
     """
@@ -102,7 +112,7 @@ class Compiled(ABC):
         )
         self.known_p = np.array([p for row in known for p in row], float)
 
-    # -- what an engine does -------------------------------------------------------------------------
+    # -- what an engine does -----------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -147,7 +157,12 @@ class Compiled(ABC):
     @property
     @abstractmethod
     def plain(self) -> Compiled:
-        """The engine with every state apart, for policies that tell merged states from each other."""
+        """The engine with every state apart, for policies that treat merged states differently."""
+
+    @property
+    @abstractmethod
+    def explicit(self) -> NodeEngine:
+        """The model with every state apart, for what only the node engine can do."""
 
     @abstractmethod
     def episodes(
@@ -163,17 +178,25 @@ class Compiled(ABC):
 
     @abstractmethod
     def new_path(self) -> np.ndarray:
-        """Memory for the moves of the longest possible episode; its columns begin with row, outcome, note."""
+        """Memory for the moves of the longest possible episode.
+
+        Its columns begin with row, outcome, note.
+        """
 
     @abstractmethod
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
-        """Calls the kernel of an adapter that fits this engine, with its arrays before the arguments."""
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
+        """Calls an adapter's kernel for this engine: its arrays first, then the arguments."""
 
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:
-        """The loop "plan, play, count" for some episodes in one compiled call; None: there is none."""
+        """The loop "plan, play, count" over some episodes as one compiled call, or None."""
         return None
 
-    # -- beliefs -------------------------------------------------------------------------------------
+    # -- beliefs -----------------------------------------------------------------------------------
 
     def truth(self, law: Law) -> Truth:
         """A given law; one that does not fit the model is a ModelError."""
@@ -181,8 +204,8 @@ class Compiled(ABC):
         ranges = {reward.feature: (reward.low, reward.high) for reward in self.rewards}
         outcomes = dict(zip(self.features, self.outcomes, strict=True))
         found = checked_law(outcomes, law, branching=branching, rewards=ranges)
-        p = [found[z].get(x, 0.0) for z, states in outcomes.items() for x in states]
-        p = np.concatenate([np.array(p, float), self.known_p])
+        unknown_p = [found[z].get(x, 0.0) for z, states in outcomes.items() for x in states]
+        p = np.concatenate([np.array(unknown_p, float), self.known_p])
         paid = [sorted(found[reward.feature].items()) for reward in self.rewards]
         mean = np.array([math.fsum(value * q for value, q in row) for row in paid], float)
         world = World(
@@ -193,7 +216,7 @@ class Compiled(ABC):
                 [np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]
             ),
         )
-        return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world)
+        return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world, law)
 
     def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
         """A belief before any data; `estimate` fills in the law and the counts."""
@@ -260,7 +283,7 @@ class Compiled(ABC):
         if belief.form == CERTIFIED:
             kernels.estimate_sets(self.row_ptr, belief, tally, *reward_bonus[1:])
 
-    # -- the logarithms of the bonus -----------------------------------------------------------------
+    # -- the logarithms of the bonus ---------------------------------------------------------------
 
     @property
     def n_features(self) -> int:
@@ -277,7 +300,10 @@ class Compiled(ABC):
     def ell(
         self, bonus: Bonus, rows: np.ndarray, shares: np.ndarray, episodes: int, delta: float
     ) -> np.ndarray:
-        """ell(z, y') = min(ell1, B(z) ell2(z)) of rows z and shares of y'; or the rule's own constant."""
+        """ell(z, y') = min(ell1, B(z) ell2(z)) of rows z and shares of y'.
+
+        A rule may have a constant of its own instead.
+        """
         if bonus.log_factor is not None:
             return np.full(rows.shape, float(bonus.log_factor))
         b, size = self.branching[rows], float(self.n_features)
@@ -295,7 +321,7 @@ class Compiled(ABC):
             ell = math.log(32 * self.horizon**2 * max(len(self.rewards), 1) * episodes / delta)
         return np.array([[ell, r.low, r.high] for r in self.rewards], float).reshape(-1, 3).T.copy()
 
-    # -- counts --------------------------------------------------------------------------------------
+    # -- counts ------------------------------------------------------------------------------------
 
     def tally(self, counts: Counts | None = None) -> Tally:
         """Counts {z: {x': n}} as a tally; a count that the model calls impossible is a finding."""
@@ -324,7 +350,10 @@ class Compiled(ABC):
         z, low, high = self.rewards[w].feature, self.rewards[w].low, self.rewards[w].high
         for value, number in row.items():
             if not low <= value <= high:
-                yield f"counts of {z!r} have the reward {value!r}; expected a number in [{low!r}, {high!r}]"
+                yield (
+                    f"counts of {z!r} have the reward {value!r}; expected a number in [{low!r}, "
+                    f"{high!r}]"
+                )
             elif not (number >= 0 and math.isfinite(number)):
                 yield f"counts of {z!r}, {value!r} are {number!r}; expected a number >= 0"
             elif number > 0:
@@ -350,8 +379,8 @@ class Compiled(ABC):
             place = self.place(row, x) if row >= 0 else None
             if place is None:
                 raise ModelError(
-                    f"samples gave ({z!r}, {x!r}): the model has no such feature, or the outcome is not "
-                    f"in outcomes({z!r})"
+                    f"samples gave ({z!r}, {x!r}): the model has no such feature, or the outcome "
+                    f"is not in outcomes({z!r})"
                 )
             tally.counts[place] += 1.0
             tally.n[row] += 1.0
@@ -393,7 +422,7 @@ class Compiled(ABC):
         """For each set of outcomes; many features may share one."""
         return [{x: i for i, x in enumerate(states)} for states in self.graph.sets]
 
-    # -- what must hold whatever the engine ----------------------------------------------------------
+    # -- what must hold whatever the engine --------------------------------------------------------
 
     def check_declared(self) -> None:
         """Refuses a B(z), |Z|, share or return range that would break optimism in silence."""
@@ -418,7 +447,10 @@ class Compiled(ABC):
                     or not isinstance(b, int | np.integer)
                     or not 1 <= b <= len(states)
                 ):
-                    yield f"branching({z!r}) is {b!r}; expected a whole number from 1 to {len(states)}"
+                    yield (
+                        f"branching({z!r}) is {b!r}; expected a whole number from 1 to "
+                        f"{len(states)}"
+                    )
         for reward in self.rewards:
             if reward.feature in self.feature_index:
                 yield f"{reward.feature!r} names both a feature of x' and an UnknownReward"
@@ -440,7 +472,10 @@ class Compiled(ABC):
         slack = 1e-9 * max(1.0, abs(least), abs(most))
         for where, low, high in self.return_ranges():
             if not (low >= least - slack and high <= most + slack):
-                yield f"return_range is ({least:g}, {most:g}), but the return {where} can be {low:g} to {high:g}"
+                yield (
+                    f"return_range is ({least:g}, {most:g}), but the return {where} can be "
+                    f"{low:g} to {high:g}"
+                )
                 return
 
     def _share_findings(self) -> Iterator[str]:
@@ -462,10 +497,13 @@ class Compiled(ABC):
             f"{self.horizon} {self.n_y} {self.n_features} {self.model.return_range}".encode()
         )
         for cells in self.graph.cells:
-            for values in (cells.node, cells.action_ptr, cells.reward, cells.mean, cells.branch_ptr, cells.p,
-                           cells.row, cells.landing, cells.share):  # fmt: skip
+            for values in (
+                cells.node, cells.action_ptr, cells.reward, cells.mean, cells.branch_ptr, cells.p,
+                cells.row, cells.landing, cells.share,
+            ):  # fmt: skip
                 digest.update(np.array(values).tobytes())
         digest.update(self.branching.tobytes())
+        digest.update(self._identify_layout())
         for nodes in self.graph.landings:
             digest.update(np.array(nodes, np.int64).tobytes())
         names = chain(self.features, self.graph.sets, (law.law for law in self.graph.known))
@@ -476,6 +514,10 @@ class Compiled(ABC):
             except TypeError:  # a value that no file can hold: only its type is compared
                 digest.update(type(name).__name__.encode())
         return digest.hexdigest()
+
+    def _identify_layout(self) -> bytes:
+        """What the fingerprint needs of an engine's own order of states."""
+        return b""
 
 
 def reward_limits(rewards: Iterable[UnknownReward]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,9 @@
-"""How kernels are compiled: once, into a cache named by the sources of the engine, so that an edit in any kernel file is noticed.
+"""Compiles kernels once, into a cache named by a hash of the engine's sources.
 
-numba's own cache looks only at the file of the function it compiles, not at the files of the functions that it calls.
+An edit in any kernel file thus makes a new cache.
+
+numba's own cache looks only at the file of the function it compiles, not at the files of the
+functions that it calls.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def jit(**options: Any) -> Callable[[Function], Function]:
-    """`numba.njit(cache=True)` with our cache folder; no fastmath, so that the order of operations is the one written."""
+    """`numba.njit(cache=True)` with our cache folder.
+
+    No fastmath, so that the order of operations is the one written.
+    """
 
     def compile_later(function: Function) -> Function:
         before = numba.config.CACHE_DIR
@@ -35,7 +41,10 @@ def jit(**options: Any) -> Callable[[Function], Function]:
 
 @lru_cache(maxsize=1)
 def cache_folder() -> str:
-    """The first writable place among NUMBA_CACHE_DIR, the user's cache and the temporary folder, extended by a hash of the kernels."""
+    """The cache folder, named by a hash of the kernels.
+
+    It lies in the first writable place of NUMBA_CACHE_DIR, the user's cache, the temporary folder.
+    """
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())

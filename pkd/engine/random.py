@@ -1,4 +1,7 @@
-"""Random numbers inside kernels: xoshiro256++ on a state of four words, which a run saves to go on where it stopped."""
+"""Random numbers inside kernels: xoshiro256++ on a state of four words.
+
+A run saves that state, so that it can go on where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import numpy as np
 
 from pkd.engine.jit import jit
 
-# A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved from compiled code.
+# A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved
+# from compiled code.
 
 
 @jit()
@@ -33,7 +37,10 @@ def uniform(state):
 
 @jit()
 def draw(cumulative, lo, hi, u):
-    """The first i in [lo, hi) with u < cumulative[i]; the last one of positive mass where rounding leaves u above all."""
+    """The first i in [lo, hi) with u < cumulative[i].
+
+    If rounding leaves u above all of them: the last i of positive mass.
+    """
     if hi - lo <= 8:
         for i in range(lo, hi):
             if u < cumulative[i]:

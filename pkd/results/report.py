@@ -31,14 +31,18 @@ WIDTH = 5.2  # inches of a figure: so that its letters can be read where the pag
 
 def page(runs: Mapping[str, Run]) -> str:
     """The page of some runs, by the names of their files."""
-    groups = _configurations(runs)
-    models = list(dict.fromkeys(_model(run) for run in runs.values()))
+    groups = _group_configurations(runs)
+    models = list(dict.fromkeys(_name_model(run) for run in runs.values()))
     title = f"pkd report: {', '.join(models)}"
-    parts = [f"<h1>{escape(title)}</h1>", f'<p class="soft">{escape(_summary(runs, groups))}</p>']
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="soft">{escape(_write_summary(runs, groups))}</p>',
+    ]
     if len(runs) > 1:
-        parts.append(_comparison(groups))
+        parts.append(_write_comparison(groups))
     parts += [
-        _section(name, run, number) for number, (name, run) in enumerate(runs.items(), start=1)
+        _write_section(name, run, number)
+        for number, (name, run) in enumerate(runs.items(), start=1)
     ]
     # The browser holds us to it: nothing from outside, and no script.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
@@ -56,7 +60,7 @@ def page(runs: Mapping[str, Run]) -> str:
     )
 
 
-def _configurations(runs: Mapping[str, Run]) -> list[list[Run]]:
+def _group_configurations(runs: Mapping[str, Run]) -> list[list[Run]]:
     """Runs that differ only in their seed, together."""
     groups: dict[str, list[Run]] = {}
     for run in runs.values():
@@ -69,13 +73,13 @@ def _configurations(runs: Mapping[str, Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def _summary(runs: Mapping[str, Run], groups: Sequence[Sequence[Run]]) -> str:
+def _write_summary(runs: Mapping[str, Run], groups: Sequence[Sequence[Run]]) -> str:
     versions = ", ".join(dict.fromkeys(run.version for run in runs.values()))
-    what = f"{_count(len(runs), 'run')} of {_count(len(groups), 'configuration')}"
+    what = f"{_format_count(len(runs), 'run')} of {_format_count(len(groups), 'configuration')}"
     return f"{what}; learned with pkd {versions}, page made by pkd {__version__}."
 
 
-def _comparison(groups: Sequence[Sequence[Run]]) -> str:
+def _write_comparison(groups: Sequence[Sequence[Run]]) -> str:
     headers = [
         "model",
         "rule",
@@ -96,15 +100,17 @@ def _comparison(groups: Sequence[Sequence[Run]]) -> str:
         )
         rows.append(
             [
-                _model(group[0]),
+                _name_model(group[0]),
                 group[0].label,
                 f"{len(group[0].returns):,}",
-                _seeds(group),
-                _number(group[0].optimal_value),
-                _number(float(np.mean(final))),
-                f"{_number(min(final))} to {_number(max(final))}" if len(group) > 1 else "",
-                _number(float(np.mean([_late_regret(run) for run in group]))),
-                _reached(group, _first_value(groups, group[0])),
+                _name_seeds(group),
+                _format_number(group[0].optimal_value),
+                _format_number(float(np.mean(final))),
+                f"{_format_number(min(final))} to {_format_number(max(final))}"
+                if len(group) > 1
+                else "",
+                _format_number(float(np.mean([_measure_late_regret(run) for run in group]))),
+                _find_reached(group, _find_first_value(groups, group[0])),
                 f"{violations} of {plans} plans",
             ]
         )
@@ -120,7 +126,7 @@ def _comparison(groups: Sequence[Sequence[Run]]) -> str:
         _MEANS,
         wide=True,
     )
-    return f"<section><h2>Comparison</h2>{listed}{_joint_figure(groups)}</section>"
+    return f"<section><h2>Comparison</h2>{listed}{_draw_joint_figure(groups)}</section>"
 
 
 _MEANS = (
@@ -130,12 +136,12 @@ _MEANS = (
 _LATE = ("regret per episode, last tenth", f"episodes to {GOAL:.0%} of the gain")
 
 
-def _joint_figure(groups: Sequence[Sequence[Run]]) -> str:
-    several = len({_model(group[0]) for group in groups}) > 1
-    # In a legend there is room for the name of a model, not for its options.
-    labels = _distinct(
+def _draw_joint_figure(groups: Sequence[Sequence[Run]]) -> str:
+    several = len({_name_model(group[0]) for group in groups}) > 1
+    # A legend names the model without its options.
+    labels = _make_distinct(
         [
-            f"{_model(group[0]).split()[0]}: {group[0].label}" if several else group[0].label
+            f"{_name_model(group[0]).split()[0]}: {group[0].label}" if several else group[0].label
             for group in groups
         ]
     )
@@ -148,7 +154,8 @@ def _joint_figure(groups: Sequence[Sequence[Run]]) -> str:
             axes.set_yscale("log")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
         says = "Cumulative regret over episodes. At the end: " + "; ".join(
-            f"{label}: {_number(regret)}" for label, regret in zip(labels, final, strict=True)
+            f"{label}: {_format_number(regret)}"
+            for label, regret in zip(labels, final, strict=True)
         )
         drawn = inline(figure, says, "joint")
     band = (
@@ -160,7 +167,7 @@ def _joint_figure(groups: Sequence[Sequence[Run]]) -> str:
     return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
 
 
-def _section(name: str, run: Run, number: int) -> str:
+def _write_section(name: str, run: Run, number: int) -> str:
     config, rule = run.config, from_config(run.config["optimism"])
     first = float(run.policy_values[0])
     given = {
@@ -168,37 +175,41 @@ def _section(name: str, run: Run, number: int) -> str:
         for key, value in config["optimism"].items()
         if key != "rule" and value not in (None, False)
     }
-    constants = ", ".join(f"{key} = {_number(value)}" for key, value in given.items())
+    constants = ", ".join(f"{key} = {_format_number(value)}" for key, value in given.items())
     facts = {
         "file": name,
-        "model": f"{_model(run)} ({config['model']})"
+        "model": f"{_name_model(run)} ({config['model']})"
         if run.model_words
         else f"{config['model']}, given as an object",
         "rule of optimism": rule.label + (f" ({constants})" if constants else ""),
-        "guarantee": _guarantee(rule.label, config["delta"]),
+        "guarantee": _state_guarantee(rule.label, config["delta"]),
         "episodes": f"{len(run.returns):,}",
-        "replanning": f"{config['replan']}: {_count(len(run.plans), 'plan')}",
+        "replanning": f"{config['replan']}: {_format_count(len(run.plans), 'plan')}",
         "seed": str(config["seed"]),
         "time, version": f"{run.seconds:.3g} s with pkd {run.version}",
-        "optimal value": _number(run.optimal_value),
-        "final regret": _number(float(run.regret[-1])),
-        _LATE[0]: _number(_late_regret(run)),
-        _LATE[1]: f"{_reached([run], first)}; the first policy is worth {_number(first)}",
-        "value of the last policy": _number(float(run.policy_values[-1])),
+        "optimal value": _format_number(run.optimal_value),
+        "final regret": _format_number(float(run.regret[-1])),
+        _LATE[0]: _format_number(_measure_late_regret(run)),
+        _LATE[1]: (
+            f"{_find_reached([run], first)}; the first policy is worth {_format_number(first)}"
+        ),
+        "value of the last policy": _format_number(float(run.policy_values[-1])),
         "violations of optimism": (
-            f"{run.violations} of {_count(len(run.plans), 'plan')} "
+            f"{run.violations} of {_format_count(len(run.plans), 'plan')} "
             "had an upper value below the optimum"
         ),
     }
     listed = "".join(
         f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in facts.items()
     )
-    heading = f"{_model(run)}: {rule.label}, seed {config['seed']}"
-    content = f"<dl>{listed}</dl>{_figure(run, number)}{_counts(run)}{_decisions(run)}"
+    heading = f"{_name_model(run)}: {rule.label}, seed {config['seed']}"
+    content = (
+        f"<dl>{listed}</dl>{_draw_figure(run, number)}{_write_counts(run)}{_write_decisions(run)}"
+    )
     return f"<section><h2>{escape(heading)}</h2>{content}</section>"
 
 
-def _guarantee(label: str, delta: float) -> str:
+def _state_guarantee(label: str, delta: float) -> str:
     if label.endswith("theory constants"):
         proof = "the paper" if label.startswith("MVP") else "UCBVI-CH"
         return f"theory constants of {proof}: optimism holds with probability {1 - delta:g}"
@@ -207,7 +218,7 @@ def _guarantee(label: str, delta: float) -> str:
     return "none: the rule adds no bonus"
 
 
-def _figure(run: Run, number: int) -> str:
+def _draw_figure(run: Run, number: int) -> str:
     with drawing(WIDTH, 5.6) as figure:
         upper, lower = figure.subplots(2, 1)
         legend = plot_regret([run], ax=upper).get_legend()
@@ -223,13 +234,13 @@ def _figure(run: Run, number: int) -> str:
             ncols=3,
         )
         believed, worth = (
-            f"{_number(float(v[0]))} to {_number(float(v[-1]))}"
+            f"{_format_number(float(v[0]))} to {_format_number(float(v[-1]))}"
             for v in (run.upper_values, run.policy_values)
         )
         says = (
             "Two panels over episodes. Cumulative regret ends at "
-            f"{_number(float(run.regret[-1]))}. Upper values go from {believed}, "
-            f"values of the policy from {worth}; the optimum is {_number(run.optimal_value)}."
+            f"{_format_number(float(run.regret[-1]))}. Upper values go from {believed}, values of "
+            f"the policy from {worth}; the optimum is {_format_number(run.optimal_value)}."
         )
         drawn = inline(figure, says, f"run {number}")
     caption = (
@@ -239,7 +250,7 @@ def _figure(run: Run, number: int) -> str:
     return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
 
 
-def _counts(run: Run) -> str:
+def _write_counts(run: Run) -> str:
     labels = [str(z) for z in run.counts] if run.words is None else run.words.features
     visits = [
         (label, sum(row.values()), len(row))
@@ -257,13 +268,13 @@ def _counts(run: Run) -> str:
             *cells[-EXTREMES:],
         ]
     some = (
-        f"{_count(len(visits), 'unknown feature')}, {never or 'none'} of them never visited; "
-        "the most visited first."
+        f"{_format_count(len(visits), 'unknown feature')}, {never or 'none'} of them never "
+        "visited; the most visited first."
     )
     return f"<h3>Counts</h3>{table(['feature', 'visits', 'outcomes seen'], cells, some)}"
 
 
-def _decisions(run: Run) -> str:
+def _write_decisions(run: Run) -> str:
     if run.words is None or not run.words.decisions:
         return ""
     rows = [[str(cell) for cell in row] for row in run.words.decisions]
@@ -283,42 +294,42 @@ def _decisions(run: Run) -> str:
         [[row[i] for i in columns] for row in rows],
         f"What the last plan does.{cut}",
     )
-    summary = f"<summary>The last plan, {_count(len(rows), 'state')}</summary>"
+    summary = f"<summary>The last plan, {_format_count(len(rows), 'state')}</summary>"
     return f"<h3>Policy</h3><details>{summary}{listed}</details>"
 
 
-def _late_regret(run: Run) -> float:
+def _measure_late_regret(run: Run) -> float:
     """Regret per episode over the last tenth of the episodes."""
     return float(
         np.mean(run.optimal_value - run.policy_values[-math.ceil(len(run.policy_values) / 10) :])
     )
 
 
-def _reached(group: Sequence[Run], baseline: float) -> str:
+def _find_reached(group: Sequence[Run], baseline: float) -> str:
     """The median over seeds of the episodes to the goal."""
     found = sorted(run.episodes_to(GOAL, baseline) or math.inf for run in group)
     middle = found[len(group) // 2]
     return f"{int(middle):,}" if middle < math.inf else f"> {len(group[0].returns):,}"
 
 
-def _first_value(groups: Sequence[Sequence[Run]], like: Run) -> float:
+def _find_first_value(groups: Sequence[Sequence[Run]], like: Run) -> float:
     """The lowest value of a first policy among the runs of the same model."""
-    same = [run for group in groups for run in group if _model(run) == _model(like)]
+    same = [run for group in groups for run in group if _name_model(run) == _name_model(like)]
     return min(float(run.policy_values[0]) for run in same)
 
 
-def _model(run: Run) -> str:
+def _name_model(run: Run) -> str:
     return " ".join(run.model_words) or str(run.config["model"]).lstrip("_")
 
 
-def _seeds(group: Sequence[Run]) -> str:
+def _name_seeds(group: Sequence[Run]) -> str:
     """0 to 4, or 0, 3, 7."""
     seeds = sorted(int(run.config["seed"]) for run in group)
     whole = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
     return f"{seeds[0]} to {seeds[-1]}" if whole else ", ".join(map(str, seeds))
 
 
-def _distinct(labels: Sequence[str]) -> list[str]:
+def _make_distinct(labels: Sequence[str]) -> list[str]:
     """Labels with a number where one occurs twice."""
     return [
         f"{label} ({i})" if labels.count(label) > 1 else label
@@ -326,12 +337,12 @@ def _distinct(labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     # Rounding noise is printed as 0.
     return f"{value:.6g}" if abs(value) > 1e-12 else "0"
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

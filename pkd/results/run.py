@@ -126,7 +126,7 @@ class Run:
                     f"{apart.size} of {mine.size} {words} differ, first number {i + 1}: "
                     f"{mine[i]:.17g} and {theirs[i]:.17g}"
                 )
-        mine, theirs = _counts_by_text(self.counts, other.counts)
+        mine, theirs = _index_counts(self.counts, other.counts)
         features = [z for z in {**mine, **theirs} if mine.get(z) != theirs.get(z)]
         if features:
             z = features[0]
@@ -162,7 +162,7 @@ class Run:
 
             compiled = compile(model)
         kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
-        arms = arrays.pop("arms", None)
+        choices = arrays.pop("arms", None)  # the name that the first files gave it
         try:
             run = cls(**read_fields(arrays, meta, compiled))
             refuse_unfit(run)
@@ -174,9 +174,9 @@ class Run:
             return run
         try:
             refuse_other_model(run, compiled)
-            if arms is None:
+            if choices is None:
                 return run
-            return attrs.evolve(run, policy=plan_again(run, compiled, arms, kept))
+            return attrs.evolve(run, policy=plan_again(run, compiled, choices, kept))
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None
@@ -202,7 +202,7 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
         return None
 
 
-def _counts_by_text(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
+def _index_counts(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
     """Counts by the text that tells values apart, so that runs from files can be compared.
 
     Files of the first form have only the repr of a value of a model's own class.

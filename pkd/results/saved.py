@@ -148,27 +148,27 @@ def refuse_other_model(run: Run, compiled: Compiled) -> None:
 
 
 def plan_again(
-    run: Run, compiled: Compiled, arms: np.ndarray, kept: Mapping[str, np.ndarray | None]
+    run: Run, compiled: Compiled, choices: np.ndarray, kept: Mapping[str, np.ndarray | None]
 ) -> Plan:
     """The last plan from the arrays of a file, checked before an engine sees them."""
     from pkd.planning import Plan
 
-    compiled.check_policy(arms)
+    compiled.check_policy(choices)
     bonus = from_config(run.config["optimism"]).bonus()
     belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
     for name, high in zip(BELIEF, (1.0, np.inf, np.inf), strict=True):
-        part, room = kept[name], getattr(belief, name)
+        part, values = kept[name], getattr(belief, name)
         low = -np.inf if name == "mean" else 0.0
-        if part is None or part.shape != room.shape or part.dtype != room.dtype:
+        if part is None or part.shape != values.shape or part.dtype != values.dtype:
             found = "nothing" if part is None else f"{part.dtype} of shape {part.shape}"
             raise ModelError(
-                f"belief_{name}: expected {room.dtype} of shape {room.shape}, found {found}"
+                f"belief_{name}: expected {values.dtype} of shape {values.shape}, found {found}"
             )
         if not np.isfinite(part).all() or not _all_within(part, low, high):
             raise ModelError(f"belief_{name}: expected numbers from {low:g} to {high:g}")
-        room[...] = part
+        values[...] = part
     compiled.restore_sets(belief)
-    return Plan(compiled, belief, arms, float(run.upper_values[-1]))
+    return Plan(compiled, belief, choices, float(run.upper_values[-1]))
 
 
 def _read_words(kept: Any) -> Words | None:

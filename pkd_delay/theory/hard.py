@@ -256,13 +256,13 @@ class InstancePrior:
         """
         nu_1, nu_2 = self._measures()
         low, high = float(nu_1.absolute_mean()), float(nu_2.absolute_mean())
-        return self._worth(low + (high - low) / 4)
+        return self._find_worth(low + (high - low) / 4)
 
     @property
     def gap(self) -> float:
         """By how much a typical special pair is better: half of the way between the two means."""
         nu_1, nu_2 = self._measures()
-        return self._worth(float(nu_2.absolute_mean() - nu_1.absolute_mean()) / 2)
+        return self._find_worth(float(nu_2.absolute_mean() - nu_1.absolute_mean()) / 2)
 
     def draw(
         self, seed: int = 0, special: tuple[int, int] | Literal["random"] | None = "random"
@@ -292,7 +292,7 @@ class InstancePrior:
     def _measures(self) -> tuple[Prior, Prior]:
         return moment_matching_priors(self.degree, 40)
 
-    def _worth(self, size: float) -> float:
+    def _find_worth(self, size: float) -> float:
         """The theta part of the value if every |theta_i| is scale * size.
 
         That is scale * size times the mean of (H~ - i)/2 over i.

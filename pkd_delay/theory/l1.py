@@ -73,7 +73,7 @@ def polynomial_estimate(counts: NDArray[np.int64], degree: int, bound: float = 1
     total = 0.0
     for j, c in enumerate(best_approximation(degree).coefficients):
         order = 2 * j
-        moments = sum(_coefficient(zeros, ones, order) for zeros, ones in counts.tolist())
+        moments = sum(_find_coefficient(zeros, ones, order) for zeros, ones in counts.tolist())
         total += float(c) * bound ** (1 - order) * (moments * d**order / math.comb(n, order))
     return total / d
 
@@ -87,7 +87,7 @@ def expansion(zeros: int, ones: int) -> tuple[int, ...]:
     >>> expansion(2, 1)
     (1, -1, -1, 1)
     """
-    return tuple(_coefficient(zeros, ones, power) for power in range(zeros + ones + 1))
+    return tuple(_find_coefficient(zeros, ones, power) for power in range(zeros + ones + 1))
 
 
 @attrs.frozen
@@ -120,7 +120,7 @@ def divergence(degree: int, n: int, d: int, scale: float) -> Divergence:
                     * ((1 - 1 / Decimal(d)) ** rest if rest else 1)
                 )
                 first, second = (
-                    _likelihood(nu, Decimal(scale), zeros, ones) for nu in (nu_1, nu_2)
+                    _find_likelihood(nu, Decimal(scale), zeros, ones) for nu in (nu_1, nu_2)
                 )
                 if weight and first:
                     kl += weight * first * (first / second).ln()
@@ -221,14 +221,14 @@ def smallest_dimension(*, weighted: bool = False) -> int:
     return high
 
 
-def _coefficient(zeros: int, ones: int, power: int) -> int:
+def _find_coefficient(zeros: int, ones: int, power: int) -> int:
     """c(a, b, l) = sum_i (-1)^i C(a, i) C(b, l - i), in whole numbers; 0 for l > a + b."""
     return sum(
         (-1) ** i * math.comb(zeros, i) * math.comb(ones, power - i) for i in range(power + 1)
     )
 
 
-def _likelihood(prior: Prior, scale: Decimal, zeros: int, ones: int) -> Decimal:
+def _find_likelihood(prior: Prior, scale: Decimal, zeros: int, ones: int) -> Decimal:
     """E[(1 - theta)^zeros (1 + theta)^ones] for theta ~ scale * prior."""
 
     def tosses(point: Decimal) -> Decimal:

@@ -143,9 +143,8 @@ def delayed_pomdp(delayed: DelayedMDP) -> POMDP:
 
     def moves(latent: Latent, a: int) -> Iterator[tuple[Latent, float]]:
         s = latent.current
-        delay = (
-            latent.waits[-1] if latent.waits else 0
-        )  # D_{h-1}: how long the current state stays hidden
+        # D_{h-1}: how long the current state stays hidden.
+        delay = latent.waits[-1] if latent.waits else 0
         for index, p_delta in enumerate(delayed.inter_arrival[s, a]):
             wait = min(max(delay + index - 1, 0), delayed.max_delay)
             for s_next, p in enumerate(delayed.mdp.transitions[s, a]):

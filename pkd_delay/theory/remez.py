@@ -113,12 +113,12 @@ def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
             digits // 2 + 5
         )  # the exchange converges quadratically: the last step doubles the digits
         for _ in range(60):
-            error, coefficients = _level(nodes)
-            moved = [nodes[0], *_peaks(coefficients, nodes), nodes[-1]]
+            error, coefficients = _find_level(nodes)
+            moved = [nodes[0], *_find_peaks(coefficients, nodes), nodes[-1]]
             shift = max(abs(new - old) for new, old in zip(moved, nodes, strict=True))
             nodes = moved
             if shift < tolerance:
-                error, coefficients = _level(nodes)
+                error, coefficients = _find_level(nodes)
                 break
         else:
             raise ArithmeticError(
@@ -171,7 +171,7 @@ def _signed_weights(t: Sequence[Decimal]) -> list[Decimal]:
     ]
 
 
-def _level(nodes: Sequence[Decimal]) -> tuple[Decimal, list[Decimal]]:
+def _find_level(nodes: Sequence[Decimal]) -> tuple[Decimal, list[Decimal]]:
     """The level |E| and the coefficients of p with sqrt(t_j) - p(t_j) = (-1)^j E at all nodes.
 
     The nodes are x_j, and t_j = x_j^2.
@@ -206,7 +206,7 @@ def _interpolate(t: Sequence[Decimal], values: Sequence[Decimal]) -> list[Decima
     return coefficients
 
 
-def _peaks(coefficients: Sequence[Decimal], nodes: Sequence[Decimal]) -> list[Decimal]:
+def _find_peaks(coefficients: Sequence[Decimal], nodes: Sequence[Decimal]) -> list[Decimal]:
     """The stationary points of the error x - p(x^2), one between any two of its zeros.
 
     The zeros lie between the nodes.

@@ -1,4 +1,4 @@
-"""How `check_model` goes about it: what passes, which questions it asks, how far it walks, and how findings come together."""
+"""`check_model`: what passes, which questions it asks, how far it walks, all findings at once."""
 
 from __future__ import annotations
 
@@ -268,7 +268,10 @@ def test_chance_moves_ask_step_before_the_last_action_and_last_step_after_it() -
 
 def test_a_state_of_this_layer_and_the_next_is_walked_from_this_one() -> None:
     class Fork(PartiallyKnownMDP):
-        """By layer: 1 fork, or by chance b; 2 b, c; 3 c, d. The bad reward in d is seen only if b is met in layer 1."""
+        """By layer: 1 fork, or by chance b; 2 b, c; 3 c, d.
+
+        The bad reward in d is seen only if b is met in layer 1.
+        """
 
         horizon = 3
 

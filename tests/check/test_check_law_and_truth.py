@@ -1,4 +1,4 @@
-"""What `check_model` says about a law that does not fit a model, and about a model that does not fit the truth, word for word."""
+"""The words of `check_model` about a law that does not fit, and about a wrong truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from pkd.tabular import TabularMDP
 from tests.kiosk import FIRST, LAW, Kiosk, answering, truth_of
 
 MOVE = "x=None, y=1, a=0"
-PAIR = f"x' = 0 has probability 0.25 after ({MOVE}) -> y' = 1 but 0.5 after (x=None, y=2, a=0) -> y' = 2"
+PAIR = (
+    f"x' = 0 has probability 0.25 after ({MOVE}) -> y' = 1 but 0.5 after (x=None, y=2, a=0) -> y' "
+    "= 2"
+)
 TRUE = truth_of(Kiosk(), LAW)
 
 BAD_LAWS: dict[str, tuple[Any, list[str]]] = {
@@ -78,7 +81,10 @@ BAD_TRUTHS: dict[str, tuple[Any, list[str]]] = {
     "a number": (
         3,
         [
-            "truth is a int; expected a function (x, y, a) -> {(x', y'): probability}, or a mapping or TabularMDP"
+            (
+                "truth is a int; expected a function (x, y, a) -> {(x', y'): probability}, or a "
+                "mapping or TabularMDP"
+            )
         ],
     ),
     "a mapping with a hole": (
@@ -105,13 +111,21 @@ BAD_TRUTHS: dict[str, tuple[Any, list[str]]] = {
     "another known law": (
         altered({(0, 1): 0.225, (1, 1): 0.675, (0, "closed"): 0.1}),
         [
-            f"Known(law=((None, 1.0),)) gives x' = 0 the probability 0, but after ({MOVE}) -> y' = 'closed' the truth gives it 1"
+            (
+                f"Known(law=((None, 1.0),)) gives x' = 0 the probability 0, but after ({MOVE}) -> "
+                "y' "
+                "= 'closed' the truth gives it 1"
+            )
         ],
     ),
     "an outcome that is not listed": (
         lambda x, y, a: {((2 if x2 == 1 else x2), y2): p for (x2, y2), p in TRUE(x, y, a).items()},
         [
-            f"outcomes('demand') does not list x' = 2, which the truth gives after ({MOVE}) -> y' = 1"
+            (
+                f"outcomes('demand') does not list x' = 2, which the truth gives after ({MOVE}) "
+                "-> y' "
+                "= 1"
+            )
         ],
     ),
     "an insufficient feature": (
@@ -129,7 +143,10 @@ def test_a_law_that_is_not_the_true_one_is_told() -> None:
     with pytest.raises(ModelError) as error:
         check_model(Kiosk(), {"demand": {0: 0.5, 1: 0.5}}, TRUE)
     assert error.value.findings == (
-        f"the law of 'demand' gives x' = 0 the probability 0.5, but after ({MOVE}) -> y' = 1 the truth gives it 0.25",
+        (
+            f"the law of 'demand' gives x' = 0 the probability 0.5, but after ({MOVE}) -> y' = 1 "
+            "the truth gives it 0.25"
+        ),
     )
 
 

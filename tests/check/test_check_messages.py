@@ -1,4 +1,7 @@
-"""What `check_model` says about each kind of bad model, word for word. Every model is the good kiosk, broken in one place."""
+"""What `check_model` says about each kind of bad model, word for word.
+
+Every model is the good kiosk, broken in one place.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 
 from pkd.check import check_model
 from pkd.model import CHANCE, Known, ModelError, PartiallyKnownMDP, UnknownReward, sure
-from pkd.tabular import TabularMDP
 from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having
 
 AT = "x=None, y=1"
@@ -119,7 +121,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "no actions": (
         actions([]),
         [
-            f"actions({AT}) is empty; return the actions of this state, pkd.CHANCE if none is chosen here, or pkd.END"
+            (
+                f"actions({AT}) is empty; return the actions of this state, pkd.CHANCE if none is "
+                "chosen here, or pkd.END"
+            )
         ],
     ),
     "actions None": (
@@ -129,19 +134,30 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "actions as a string": (
         actions("go"),
         [
-            f"actions({AT}) returned the string 'go', whose letters would be the actions; return a list"
+            (
+                f"actions({AT}) returned the string 'go', whose letters would be the actions; "
+                "return "
+                "a list"
+            )
         ],
     ),
     "actions as a set": (
         actions({0, 1}),
         [
-            f"actions({AT}) returned a set; expected a sequence such as a list: ties go to the first action"
+            (
+                f"actions({AT}) returned a set; expected a sequence such as a list: ties go to the "
+                "first action"
+            )
         ],
     ),
     "actions as an iterator": (
         actions(lambda: iter([0, 1])),
         [
-            f"actions({AT}) returned a list_iterator; expected a sequence such as a list: ties go to the first action"
+            (
+                f"actions({AT}) returned a list_iterator; expected a sequence such as a list: "
+                "ties go "
+                "to the first action"
+            )
         ],
     ),
     "an action twice": (
@@ -167,7 +183,11 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "step as a dict": (
         step({1: (1.0, "demand")}),
         [
-            f"step({MOVE}) returned a dict; expected a list of {TRIPLE}, so that two ways to the same y' add up"
+            (
+                f"step({MOVE}) returned a dict; expected a list of {TRIPLE}, so that two ways to "
+                "the "
+                "same y' add up"
+            )
         ],
     ),
     "step with pairs": (
@@ -190,14 +210,22 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "step with the probability second": (
         step([("closed", 1.0, sure(None))]),
         [
-            f"step({MOVE}) gives y' = 1.0 the probability 'closed'; expected a number in [0, 1]; the order is {TRIPLE}"
+            (
+                f"step({MOVE}) gives y' = 1.0 the probability 'closed'; expected a number in [0, "
+                "1]; "
+                f"the order is {TRIPLE}"
+            )
         ],
     ),
     "known_kernel short of 1": (kernel([(0.9, 1)]), [f"known_kernel({MOVE}) sums to 0.9, not 1"]),
     "known_kernel as a dict": (
         kernel({1: 1.0}),
         [
-            f"known_kernel({MOVE}) returned a dict; expected a list of (probability, y'), so that two ways to the same y' add up"
+            (
+                f"known_kernel({MOVE}) returned a dict; expected a list of (probability, y'), so "
+                "that "
+                "two ways to the same y' add up"
+            )
         ],
     ),
     "known_kernel with triples": (
@@ -223,7 +251,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "law as a feature": (
         answering("feature", (*FIRST, 1), {0: 1.0}, KernelKiosk),
         [
-            f"feature({MOVE}, y_next=1) returned {{0: 1.0}}, which is not hashable; wrap a law that is known in pkd.Known"
+            (
+                f"feature({MOVE}, y_next=1) returned {{0: 1.0}}, which is not hashable; wrap a law "
+                "that is known in pkd.Known"
+            )
         ],
     ),
     "two features of one y'": (
@@ -237,7 +268,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "known law negative": (
         answering("feature", (*FIRST, 1), Known({0: 1.0, 1: -0.4}), KernelKiosk),
         [
-            f"Known({{0: 1.0, 1: -0.4}}) of feature({MOVE}, y_next=1) gives x' = 1 the probability -0.4; expected a number in [0, 1]"
+            (
+                f"Known({{0: 1.0, 1: -0.4}}) of feature({MOVE}, y_next=1) gives x' = 1 the "
+                "probability -0.4; expected a number in [0, 1]"
+            )
         ],
     ),
     "known law that is no mapping": (
@@ -251,7 +285,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "CHANCE cycle in the settlement": (
         having(last_step=lambda self, x, y, a: [(1.0, 1, sure({None: 0, 0: 1, 1: 0}[x]))]),
         [
-            f"CHANCE states of last_step form a cycle: (x=0, y=1) -> (x=1, y=1) -> (x=0, y=1); {CYCLE}"
+            (
+                "CHANCE states of last_step form a cycle: (x=0, y=1) -> (x=1, y=1) -> (x=0, y=1); "
+                f"{CYCLE}"
+            )
         ],
     ),
     # the features
@@ -286,19 +323,31 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "branching of zero": (
         answering("branching", ("demand",), 0),
         [
-            "branching('demand') returned 0; expected a whole number from 1 to 2, the number of its outcomes"
+            (
+                "branching('demand') returned 0; expected a whole number from 1 to 2, the number "
+                "of "
+                "its outcomes"
+            )
         ],
     ),
     "branching above the outcomes": (
         answering("branching", ("demand",), 3),
         [
-            "branching('demand') returned 3; expected a whole number from 1 to 2, the number of its outcomes"
+            (
+                "branching('demand') returned 3; expected a whole number from 1 to 2, the number "
+                "of "
+                "its outcomes"
+            )
         ],
     ),
     "branching with a fraction": (
         answering("branching", ("demand",), 1.5),
         [
-            "branching('demand') returned 1.5; expected a whole number from 1 to 2, the number of its outcomes"
+            (
+                "branching('demand') returned 1.5; expected a whole number from 1 to 2, the "
+                "number of "
+                "its outcomes"
+            )
         ],
     ),
     "share of zero": (
@@ -308,7 +357,11 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "shares above 1": (
         having(share=lambda self, z, y: 0.5),
         [
-            "share(z='demand', y) sums to 1.5 over the 3 y that come with this feature; expected at most 1"
+            (
+                "share(z='demand', y) sums to 1.5 over the 3 y that come with this feature; "
+                "expected "
+                "at most 1"
+            )
         ],
     ),
     "n_features of zero": (
@@ -339,7 +392,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
             reward=lambda self, x, y, a: UnknownReward("tip", 0, a) if (x, y) == (None, 1) else 0.0
         ),
         [
-            f"reward feature 'tip' has the range [0, 0] in reward({AT}, a=0) but [0, 1] in reward({AT}, a=1); one feature has one range"
+            (
+                f"reward feature 'tip' has the range [0, 0] in reward({AT}, a=0) but [0, 1] in "
+                f"reward({AT}, a=1); one feature has one range"
+            )
         ],
     ),
     "unknown reward named like a feature": (
@@ -353,19 +409,30 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "return range upside down": (
         having(return_range=(1, 0)),
         [
-            "return_range = (1, 0); expected None, or two finite numbers (low, high) with low <= high"
+            (
+                "return_range = (1, 0); expected None, or two finite numbers (low, high) with low "
+                "<= "
+                "high"
+            )
         ],
     ),
     "return range a number": (
         having(return_range=5),
         ["return_range = 5; expected None, or two finite numbers (low, high) with low <= high"],
     ),
-    # Two sales of 2 from a stock of 2 make 4; two orders of 1 and nothing sold make -2, if the kiosk closes.
+    # Two sales of 2 from a stock of 2 make 4; two orders of 1 and nothing sold make -2, if the
+    # kiosk closes.
     "return range exceeded": (
         having(return_range=(-1, 3)),
         [
-            "return_range = (-1, 3), but the return from (x=1, y=2) at layer 2 can reach 4; widen the range, or declare None",
-            f"return_range = (-1, 3), but the return from ({AT}) at layer 1 can fall to -2; widen the range, or declare None",
+            (
+                "return_range = (-1, 3), but the return from (x=1, y=2) at layer 2 can reach 4; "
+                "widen the range, or declare None"
+            ),
+            (
+                f"return_range = (-1, 3), but the return from ({AT}) at layer 1 can fall to -2; "
+                "widen the range, or declare None"
+            ),
         ],
     ),
     # exceptions, and answers that change
@@ -385,7 +452,10 @@ BAD_MODELS: dict[str, tuple[PartiallyKnownMDP, list[str]]] = {
     "reward changes": (
         reward(counter(1.0, 2.0)),
         [
-            f"reward({MOVE}) answered 1.0 and then 2.0; the same question must get the same answer every time"
+            (
+                f"reward({MOVE}) answered 1.0 and then 2.0; the same question must get the same "
+                "answer every time"
+            )
         ],
     ),
     "a value without equality": (
@@ -415,21 +485,14 @@ def test_more_states_than_allowed_is_told_with_the_next_one() -> None:
     )
 
 
+WANTED = "expected an object with .model() and .law(), a pair (model, law) or a registered name"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (
-            3,
-            "check_model expected a pkd.PartiallyKnownMDP, got a int; pass an instance of a subclass",
-        ),
-        (
-            TabularMDP([[[1.0]]], [[0.0]], horizon=1),
-            "check_model expected a pkd.PartiallyKnownMDP, got a TabularMDP; pass its model()",
-        ),
-        (
-            Kiosk,
-            "check_model expected a pkd.PartiallyKnownMDP, got the class Kiosk; pass an instance of a subclass",
-        ),
+        (3, f"the problem: {WANTED}, found int"),
+        (Kiosk, f"the problem is the class Kiosk; {WANTED}: call it first, Kiosk(...)"),
     ],
 )
 def test_what_is_no_model_is_told(given: Any, told: str) -> None:

@@ -1,5 +1,8 @@
-"""Does data tell that phi_Z is sufficient? The p-values against their definition, false alarms under policies that react to what they see,
-and wrong features that are caught."""
+"""`check_samples` tests on data whether phi_Z is sufficient.
+
+Here: p-values against their definition, false alarms under policies that react to what they see,
+and wrong features that are caught.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ STOCK_LAW = {
 
 
 def defined_p_value(samples: list[Triple], n_outcomes: int, place: int) -> float:
-    """j (j + 1) / E(z): E(z) is the mean of prod q / max_P prod P over four views, two warm-ups and two strengths, sample by sample."""
+    """j (j + 1) / E(z), sample by sample.
+
+    E(z) is the mean of prod q / max_P prod P over four views, two warm-ups and two strengths.
+    """
     ratios = []
     for view in (lambda c: c[0], lambda c: c[1], lambda c: c[2], lambda c: c):
         for warm_up in (0, 8 * n_outcomes):
@@ -61,7 +67,7 @@ def defined_p_value(samples: list[Triple], n_outcomes: int, place: int) -> float
 def drawn(
     seed: int, n: int, probability: Callable[[Any], float], feature: Any = "demand"
 ) -> list[Triple]:
-    """Samples x' in {0, 1} after contexts that are drawn at random, with Pr(x' = 1) a function of the context."""
+    """Samples x' in {0, 1} after random contexts; Pr(x' = 1) is a function of the context."""
     rng = np.random.default_rng(seed)
     contexts = [
         (None, int(y), int(a))
@@ -103,7 +109,8 @@ def test_false_alarms_are_rare_in_sparse_tables() -> None:
 
 def test_false_alarms_are_rare_when_the_policy_stops_at_a_lucky_moment() -> None:
     def until_unusual(rng: np.random.Generator) -> Iterable[Triple]:
-        # Stays with action 0 until its frequency looks unusual: a permutation test alarms about twice as often as it states.
+        # Stays with action 0 until its frequency looks unusual: a permutation test alarms about
+        # twice as often as it states.
         n, ones, action = 0, 0, 0
         for _ in range(300):
             x = int(rng.random() < 0.5)
@@ -197,8 +204,9 @@ def test_the_report_names_two_contexts_with_their_counts() -> None:
     samples: list[Triple] = [("demand", t % 2, (None, 1, t % 2)) for t in range(100)]
     p = defined_p_value(samples, 2, 1)
     text = (
-        f"x' depends on a, not only on z: feature 'demand': 100 samples in 2 contexts, p = {p:.3g}; "
-        "x' was {0: 50} after a=0 and {1: 50} after a=1; let the feature tell these apart"
+        "x' depends on a, not only on z: feature 'demand': 100 samples in 2 contexts, p = "
+        f"{p:.3g}; x' was {{0: 50}} after a=0 and {{1: 50}} after a=1; let the feature tell these "
+        "apart"
     )
     report = check_samples(Kiosk(), samples)
     assert str(report) == text
@@ -209,9 +217,8 @@ def test_the_report_names_two_contexts_with_their_counts() -> None:
 
 def test_a_report_without_findings_says_how_much_it_saw() -> None:
     report = check_samples(Kiosk(), [("demand", t % 2, (None, 1, t % 3)) for t in range(60)])
-    assert (
-        str(report)
-        == "no dependence found in 60 samples of 1 features: smallest p = 1, false alarms at most 0.01"
+    assert str(report) == (
+        "no dependence found in 60 samples of 1 features: smallest p = 1, false alarms at most 0.01"
     )
     report.raise_if_failed()
 
@@ -226,7 +233,10 @@ def test_what_the_model_rules_out_is_reported() -> None:
     assert report.impossible == (
         "x' = 7 followed the feature 'demand', which cannot lead there (seen 2 times)",
         "y' = 3 followed (x=None, y=1, a=0), which cannot lead there (seen 2 times)",
-        "x' = 0 followed the feature Known(law=((None, 1.0),)), which cannot lead there (seen 2 times)",
+        (
+            "x' = 0 followed the feature Known(law=((None, 1.0),)), which cannot lead there (seen "
+            "2 times)"
+        ),
     )
     assert not report.ok
 

@@ -1,4 +1,4 @@
-"""`plan` and `compile` refuse what `check_model` refuses, with the same findings, on both engines."""
+"""`plan` and `compile` refuse what `check_model` refuses, with the same findings."""
 
 from __future__ import annotations
 

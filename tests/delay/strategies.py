@@ -56,9 +56,8 @@ class TableBase(pkd.PartiallyKnownMDP):
         for x in range(2):
             for y in range(3):
                 for a in range(A) if y < 2 else (None,):
-                    targets = (
-                        (0, 1, 2) if y < 2 else (0, 1)
-                    )  # chance leads to no chance, so there is no cycle
+                    # Chance leads to no chance, so there is no cycle.
+                    targets = (0, 1, 2) if y < 2 else (0, 1)
                     features = [pkd.Known({0: 0.3, 1: 0.7}), pkd.sure(1), "z0", "z1", "z2"]
                     p = sparse_rows(rng, (), len(targets))
                     steps[x, y, a] = [

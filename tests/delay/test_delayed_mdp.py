@@ -130,7 +130,7 @@ def test_a_plan_that_no_memory_can_hold_is_refused_before_any_is_taken():
     delayed = DelayedMDP.constant(pkd.TabularMDP(MDP.transitions, MDP.rewards, 200), 150)
     with pytest.raises(
         pkd.ModelError,
-        match=r"S=2, A=2, H=200, max_delay=150 has \S+ decision states, at least one byte each",
+        match=r"KnownDelay has \S+ states; a plan of 200 steps needs \S+ GB; this machine has",
     ):
         pkd_delay.plan(delayed)
 

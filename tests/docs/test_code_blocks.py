@@ -1,4 +1,4 @@
-"""Every Python block of the pages runs, and so does every command; cells of tutorials run when the pages are built."""
+"""Every Python block and every command of the pages runs; cells run when the pages are built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map from the paper to the code holds: what it names exists, and no labelled item of the paper is missing."""
+"""The map from the paper to the code: what it names exists, and no labelled item is missing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The built site in a browser without a screen: pages load, formulas render, links lead somewhere, nothing outside is asked for.
+"""The built site in a browser without a screen: pages load, formulas render, links work.
 
-`docs/check_site.sh` builds the site and runs these. Without a built site, chromium or playwright they are skipped.
+`docs/check_site.sh` builds the site and runs these. Without a built site, chromium or playwright
+they are skipped.
 """
 
 from __future__ import annotations

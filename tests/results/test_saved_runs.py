@@ -104,7 +104,11 @@ def replace(array: np.ndarray, value: float) -> np.ndarray:
 Change = Callable[[np.ndarray], np.ndarray | None]
 FORGED: dict[str, tuple[str, Change, str]] = {
     "action 200": ("arms", lambda a: replace(a, 200), "the saved policy"),
-    "signed actions": ("arms", lambda a: a.astype(np.int64) - 9, "the saved policy is int64"),
+    "signed actions": (
+        "arms",
+        lambda a: a.astype(np.int64) - 9,
+        "the saved policy has the shape (3, 5) of int64; this model needs (3, 5) of uint8",
+    ),
     "fewer actions": ("arms", lambda a: a[..., :-1], "the saved policy"),
     "probability 2": ("belief_p", lambda p: replace(p, 2.0), "belief_p: expected numbers from 0"),
     "no number": ("belief_p", lambda p: replace(p, np.nan), "belief_p: expected numbers from 0"),

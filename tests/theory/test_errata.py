@@ -1,4 +1,4 @@
-"""The errata page: what goes wrong with the printed rules of the augmented MDP, and that every test the page names exists."""
+"""The errata page: what is wrong with the paper's printed rules; every test it names exists."""
 
 import re
 from functools import cache
@@ -16,9 +16,10 @@ GUESS = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=3)
 
 
 def augmented_optimum(mdp, law, longest, max_delay, *, printed):
-    """The optimum of the paper's augmented MDP by plain recursion, and the longest queue whose tran value it reads.
+    """The optimum of the paper's augmented MDP, and the longest queue whose tran value it reads.
 
-    `printed` takes Pr(Delta = 0 | Delta >= 0) for the empty queue, as the paper does, in place of Pr(Delta <= 0).
+    `printed` takes Pr(Delta = 0 | Delta >= 0) for the empty queue, as the paper does, in place of
+    Pr(Delta <= 0).
     """
     longest_tran = 0
 
@@ -92,7 +93,8 @@ def test_both_rules_agree_where_no_delta_is_negative():
 
 
 def test_hindsight_counts_every_delta_and_visits_do_not():
-    # One state, Delta = 1 always, D = 1, H = 3: only the first action meets an empty queue, and then the clip forces every arrival.
+    # One state, Delta = 1 always, D = 1, H = 3: only the first action meets an empty queue, and
+    # then the clip forces every arrival.
     delayed = pkd_delay.DelayedMDP(pkd.TabularMDP([[[1.0]]], [[0.0]], 3), {1: 1.0}, 1)
     model = delayed.unknown()
     (episode,) = pkd.simulate(model, delayed.law(), lambda h, x, y: 0, 1, 0)

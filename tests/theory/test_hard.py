@@ -223,9 +223,8 @@ def test_the_lower_bound_is_the_worked_number(printed, expected):
 def test_the_corrected_constant_follows_from_the_steps_of_the_proof():
     found = lower_bound(100, 2, 100, 10, 40, 1e6)
     pulls = 1e6 / (100 / 8 * 2 * found.samples)  # Markov: Pr(N >= n) <= K/(L A n), with L >= S/8
-    confusion = (
-        1 / 4 - pulls
-    )  # what Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not
+    # What Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not.
+    confusion = 1 / 4 - pulls
     assert found.value == pytest.approx(found.gap * 1e6 / 2 * confusion)
 
 

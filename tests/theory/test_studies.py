@@ -1,4 +1,4 @@
-"""The studies of benchmarks/studies in a tiny size: tables have the promised columns, and properties given by theory or by definition."""
+"""The studies of benchmarks/studies in a tiny size: columns, and properties given by theory."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_measured_regret_stays_below_the_explicit_bound():
 
 
 def test_an_agent_of_the_shrinking_gap_loses_at_most_twice_what_chance_loses():
-    # The worst policy takes the better pair with the wrong digit: (1 - theta)/2 of the pay, as far below chance as the optimum is above.
+    # The worst policy takes the better pair with the wrong digit: (1 - theta)/2 of the pay, as far
+    # below chance as the optimum is above.
     shares = [
         row["share of choosing at random"]
         for row in report_of(regret_in_episodes).where(problem="gap 1/sqrt(K)")

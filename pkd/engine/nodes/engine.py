@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
 from pkd.engine.nodes import kernels
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.graph import DECIDE, SETTLED, Graph, Side
@@ -34,8 +34,8 @@ class NodeEngine(Compiled):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} unknown "
-            f"features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {self.n_states} states, {len(self.features)} "
+            f"unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -46,15 +46,19 @@ class NodeEngine(Compiled):
     def plain(self) -> NodeEngine:
         return self
 
+    @property
+    def explicit(self) -> NodeEngine:
+        return self
+
     @cached_property
     def full(self) -> kernels.Program:
-        """The program of a sweep that computes every state, also those that are inlined elsewhere."""
+        """The program of a sweep over every state, also those that are inlined elsewhere."""
         return assemble_program(self.graph, self.flat, dict(self.weights), inline=False)
 
-    # -- policies ------------------------------------------------------------------------------------
+    # -- policies ----------------------------------------------------------------------------------
 
     @cached_property
-    def _n_actions(self) -> np.ndarray:
+    def n_actions(self) -> np.ndarray:
         """How many actions each decision has, in the order of a policy."""
         counts = np.ones(int((self.flat.choice >= 0).sum()), np.int64)
         decisions = np.arange(self.walk.decisions)
@@ -63,21 +67,21 @@ class NodeEngine(Compiled):
 
     def policy(self) -> Policy:
         """The action of each decision node in each layer, (H, decisions)."""
-        most = int(self._n_actions.max(initial=1))
-        return np.zeros((self.horizon, len(self._n_actions)), np.uint8 if most <= 256 else np.int64)
+        most = int(self.n_actions.max(initial=1))
+        return np.zeros((self.horizon, len(self.n_actions)), np.uint8 if most <= 256 else np.int64)
 
     def check_policy(self, policy: np.ndarray) -> None:
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
-                f"{expected.dtype}"
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
             )
-        if (policy < 0).any() or (policy >= self._n_actions).any():
+        if (policy < 0).any() or (policy >= self.n_actions).any():
             raise ModelError("the saved policy takes actions that this model does not have")
 
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
-        node = self._node(h, x, y)
+        node = self._find_node(h, x, y)
         choices = self.graph.layers.choices[node]
         if choices is None:
             raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
@@ -99,7 +103,8 @@ class NodeEngine(Compiled):
                         policy[h - 1, self.flat.choice[node]] = actions.index(action)
                     else:
                         findings.append(
-                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); "
+                            f"expected one of {actions!r}"
                         )
         if findings:
             raise ModelError(findings[:10])
@@ -109,14 +114,14 @@ class NodeEngine(Compiled):
         if not 1 <= h <= self.horizon:
             raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
 
-    def _node(self, h: int, x: Any, y: Any) -> int:
+    def _find_node(self, h: int, x: Any, y: Any) -> int:
         self._check_step(h)
         node = self.graph.find(x, y)
         if node is None or not self.graph.holds(h - 1, node):
             raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
         return node
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
@@ -128,7 +133,7 @@ class NodeEngine(Compiled):
         self, program: kernels.Program, belief: Belief, *, keep: bool = False
     ) -> kernels.Scratch:
         """The memory of one call."""
-        cap, width = self._limits(program, belief)
+        cap, width = self._find_limits(program, belief)
         largest = int(np.diff(program.group_pair).max(initial=1))
         return kernels.Scratch(
             v=np.tile(self.flat.final[0], (2, 1)),
@@ -149,20 +154,29 @@ class NodeEngine(Compiled):
             return None
         return np.zeros(int(np.diff(program.group_ptr).max(initial=1)))
 
-    def _limits(self, program: kernels.Program, belief: Belief) -> tuple[np.ndarray, np.ndarray]:
-        """The cap on pV + bonus and the width of values, for each group; one layer if always the same."""
+    def _find_limits(
+        self, program: kernels.Program, belief: Belief
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The cap on pV + bonus and the width of values, for each group.
+
+        Only one layer if all layers have the same.
+        """
         if math.isnan(belief.width):
-            return self._caps if program is self.program else self._ranges(program)[:2]
+            return self._caps if program is self.program else self._find_caps(program)
         groups = len(program.group_matrix)
         return np.full((1, groups), math.inf), np.full((1, groups), belief.width)
 
     @cached_property
     def _caps(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._ranges(self.program)[:2]
+        return self._find_caps(self.program)
 
-    def _ranges(self, program: kernels.Program, rooms: int = 2) -> tuple[np.ndarray, ...]:
+    def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
+        cap, width, *_ = self._find_ranges(program)
+        return cap, width
+
+    def _find_ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
         """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
-        hi, lo = np.tile(self.flat.final[0], (rooms, 1)), np.tile(self.flat.final[0], (rooms, 1))
+        hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
         cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
         limits = reward_limits(self.rewards)
@@ -170,16 +184,18 @@ class NodeEngine(Compiled):
         return cap, width, lo, hi, lo_settled, hi_settled
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        _, _, lo, hi, lo_settled, hi_settled = self._ranges(self.full, self.horizon)
+        _, _, lo, hi, lo_settled, hi_settled = self._find_ranges(self.full, self.horizon)
         for t in range(self.horizon):
             nodes = np.fromiter(self.graph.members[t], np.int64)
-            yield from self._extremes(self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}")
+            yield from self._find_extremes(
+                self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}"
+            )
         nodes = np.fromiter(self.graph.ends, np.int64)
-        yield from self._extremes(
+        yield from self._find_extremes(
             self.graph.settled, nodes, lo_settled, hi_settled, "after the last action"
         )
 
-    def _extremes(
+    def _find_extremes(
         self, side: Side, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
     ) -> Iterator[tuple[str, float, float]]:
         for node in (
@@ -189,7 +205,7 @@ class NodeEngine(Compiled):
             yield f"to go from (x={x!r}, y={y!r}) {when}", float(lo[node]), float(hi[node])
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
-        node, t = self._node(h, x, y), h - 1
+        node, t = self._find_node(h, x, y), h - 1
         kept = self._kept
         if kept is None or kept[0] is not belief or kept[1] != t:
             scratch = self.scratch(self.full, belief, keep=True)
@@ -199,11 +215,11 @@ class NodeEngine(Compiled):
         choices = self.graph.layers.choices[node]
         if choices is None:
             return {None: float(kept[3][node])}
-        cell = int(self._cell_at(t)[node])
+        cell = int(self._find_cell(t)[node])
         first = int(self.full.action_ptr[cell])
         return {action: float(kept[2][first + i]) for i, action in enumerate(choices)}
 
-    def _cell_at(self, t: int) -> np.ndarray:
+    def _find_cell(self, t: int) -> np.ndarray:
         """The cell of each decision node in layer t, in the full program."""
         level = kernels.LAST if t == self.horizon - 1 else kernels.STEP
         first, last = self.full.levels[level, :2]
@@ -211,7 +227,7 @@ class NodeEngine(Compiled):
         cells[self.full.cell_node[first:last]] = np.arange(first, last)
         return cells
 
-    # -- episodes ------------------------------------------------------------------------------------
+    # -- episodes ----------------------------------------------------------------------------------
 
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
@@ -219,7 +235,12 @@ class NodeEngine(Compiled):
         count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_nodes(self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:
@@ -257,19 +278,22 @@ class NodeEngine(Compiled):
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
         gaps = self._gaps(self.program, learning.belief)
 
-        def run(chunk: slice) -> None:
+        ell, low, high = learning.reward_bonus
+
+        def play(chunk: slice) -> None:
             state[:] = learning.upper, trial.value
             kernels.learn(
                 self.program, self.walk, learning.belief, truth.belief, scratch, exact, gaps,
-                truth.world, learning.tally, float(learning.bonus.prior) or None, *learning.reward_bonus, learning.rng,
-                state, learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk], trial.returns[chunk],
+                truth.world, learning.tally, float(learning.bonus.prior) or None, ell, low, high,
+                learning.rng, state, learning.policy, NO_PATH, trial.uppers[chunk],
+                trial.values[chunk], trial.returns[chunk],
             )  # fmt: skip
             trial.planned[chunk] = True
             learning.upper, trial.value = map(float, state)
 
-        return run
+        return play
 
-    # -- shares --------------------------------------------------------------------------------------
+    # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
         block = np.array(self.graph.landing_block, np.int64)

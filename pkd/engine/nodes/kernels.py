@@ -1,17 +1,18 @@
 """Backward sweeps, episodes and the fused learning loop over a list of nodes.
 
-A node is a state (x, y). A *cell* holds the actions of a node in one part of an episode; an action is
-a list of branches (probability, reward, pair); a *pair* (z, y') is a law row with the nodes (x', y')
-that it leads to. The value of a pair is computed once and looked up by every branch that uses it.
-Pairs that lead to the same nodes form a *group*: their rows stand side by side in a small matrix, so
-that one pass over the nodes serves them all. *Levels* come in an order in which every value is ready
-when it is read: the decisions of a layer, then its CHANCE states by topological order. Letters:
-H h z p v q as in the paper; e is the value of a pair, n the count N(z), t = h - 1 the layer.
+A node is a state (x, y). A *cell* holds the actions of a node in one part of an episode; an action
+is a list of branches (probability, reward, pair); a *pair* (z, y') is a law row with the nodes
+(x', y') that it leads to. The value of a pair is computed once and looked up by every branch that
+uses it. Pairs that lead to the same nodes form a *group*: their rows stand side by side in a small
+matrix, so that one pass over the nodes serves them all. *Levels* come in an order in which every
+value is ready when it is read: the decisions of a layer, then its CHANCE states by topological
+order. Letters: H h z p v q as in the paper; e is the value of a pair, n the count N(z), t = h - 1
+the layer.
 
-A worked example, a coin table with the states 0 and 1, the actions 0 and 1, y = None, z = (s, a): two
-nodes, two cells, four actions with one branch each, four pairs, and one group of all four pairs,
-because all of them lead to the nodes (0, None) and (1, None). A sweep multiplies the 2 x 4 matrix of
-laws by the two values of the next layer, and each cell takes the larger of its two pairs.
+A worked example, a coin table with the states 0 and 1, the actions 0 and 1, y = None, z = (s, a):
+two nodes, two cells, four actions with one branch each, four pairs, and one group of all four
+pairs, because all of them lead to the nodes (0, None) and (1, None). A sweep multiplies the 2 x 4
+matrix of laws by the two values of the next layer, and each cell takes the larger of its two pairs.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Program(NamedTuple):
     branch_ptr: np.ndarray  # (actions + 1,)
     branch_p: np.ndarray  # (branches,)
     branch_reward: np.ndarray  # (branches,)
-    branch_pair: np.ndarray  # (branches,)
+    branch_pair: np.ndarray  # (branches,) a pair, or -1 - node where a known law leads to one node
     pair_row: np.ndarray  # (pairs,) law row; rows from n_unknown on are known
     pair_weight: np.ndarray  # (pairs,) which ell, or 0 for a known row
     pair_group: np.ndarray  # (pairs,)
@@ -106,13 +107,16 @@ def pack(g, b, s):
 def sweep(g, b, s, gaps, policy, follow, keep):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
 
-        e(z, y') = min(cap, pV(., y') + bonus),   Q = sum_y' P_Y(y') min(ceiling, r + e),   V = max_a Q
+        e(z, y') = min(cap, pV(., y') + bonus)
+        Q = sum_y' P_Y(y') min(ceiling, r + e)
+        V = max_a Q
 
-    CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`. gaps: its
-    memory, (most outcomes of a row,); None for all other forms, so that they need not wait for its code.
-    A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q and
-    V into s.kept, or -1. It is one function because it is compiled
-    and called as one: passing all arrays to parts of it would cost more than the arithmetic.
+    CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`.
+    gaps: its memory, (most outcomes of a row,); None for all other forms, so that they need not
+    wait for its code.
+    A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q
+    and V into s.kept, or -1. It is one function because it is compiled and called as one: passing
+    all arrays to parts of it would cost more than the arithmetic.
     """
     pack(g, b, s)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
@@ -240,8 +244,10 @@ def sweep(g, b, s, gaps, policy, follow, keep):
                     extra = means[action_mean[a]] if action_mean[a] >= 0 else 0.0
                     q = 0.0
                     for k in range(branch_ptr[a], branch_ptr[a + 1]):
-                        value = branch_reward[k] + extra + e[branch_pair[k]]
-                        if value > ceiling and pair_row[branch_pair[k]] < n_unknown:
+                        pair = branch_pair[k]
+                        after = e[pair] if pair >= 0 else source[-1 - pair]
+                        value = branch_reward[k] + extra + after
+                        if pair >= 0 and value > ceiling and pair_row[pair] < n_unknown:
                             value = ceiling
                         q += branch_p[k] * value
                     if t == keep:
@@ -309,10 +315,10 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
     low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
     (H + 1, groups), the last layer is the settlement.
     """
-    rooms = hi.shape[0]
+    layers = hi.shape[0]
     for t in range(g.horizon, -1, -1):
         settles, last = t == g.horizon, t == g.horizon - 1
-        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % rooms], lo[t % rooms])
+        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % layers], lo[t % layers])
         for level in range(g.levels.shape[0]):
             if (
                 (level >= g.settlement) != settles
@@ -327,7 +333,7 @@ def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
                     g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width
                 )
             else:
-                hi_next, lo_next = hi[(t + 1) % rooms], lo[(t + 1) % rooms]
+                hi_next, lo_next = hi[(t + 1) % layers], lo[(t + 1) % layers]
                 extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
 
 
@@ -355,9 +361,16 @@ def extremes(g, level, t, low, high, hi, lo, hi_out, lo_out, cap, width):
             if g.action_mean[a] >= 0:
                 r_low, r_high = low[g.action_mean[a]], high[g.action_mean[a]]
             for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-                group = g.pair_group[g.branch_pair[k]]
-                top = max(top, g.branch_reward[k] + r_high + cap[t, group])
-                bottom = min(bottom, g.branch_reward[k] + r_low + cap[t, group] - width[t, group])
+                pair = g.branch_pair[k]
+                if pair >= 0:
+                    group = g.pair_group[pair]
+                    # A decision reads the groups of CHANCE levels one layer later.
+                    at = t + 1 if level < CHANCES and group >= g.levels[LAST, 3] else t
+                    most, least = cap[at, group], cap[at, group] - width[at, group]
+                else:
+                    most, least = hi[-1 - pair], lo[-1 - pair]
+                top = max(top, g.branch_reward[k] + r_high + most)
+                bottom = min(bottom, g.branch_reward[k] + r_low + least)
         hi_out[g.cell_node[cell]], lo_out[g.cell_node[cell]] = top, bottom
 
 
@@ -395,7 +408,7 @@ PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, bra
 def rollout(g, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
-    path: (moves, PATH), filled for as many moves as it has room.
+    path: (moves, PATH), filled from the first move on until it is full.
     """
     node = g.start_node[draw(g.start_p, np.int64(0), g.start_p.shape[0], uniform(rng))]
     total = 0.0
@@ -446,7 +459,10 @@ def rollout(g, world, policy, tally, rng, path):
 
 @jit(nogil=True)
 def episodes(g, world, policy, tally, rng, path, returns):
-    """Episodes under a fixed policy until a plan is due or `returns` is full: (how many, whether due)."""
+    """Plays episodes of a fixed policy until a plan is due or `returns` is full.
+
+    Returns how many, and whether a plan is due.
+    """
     for k in range(returns.shape[0]):
         returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
         if due:

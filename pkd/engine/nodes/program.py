@@ -1,9 +1,9 @@
 """From the graph of a model to the arrays of the node engine.
 
-`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes: levels,
-cells, actions, branches, pairs and groups, in an order in which values are ready when they are read.
-CHANCE states that only pass on (one branch, a sure move into them) are inlined into their users:
-in a model of late observations they are two thirds of all states.
+`assemble_walk` keeps every cell, for episodes. `assemble_program` makes what a sweep computes:
+levels, cells, actions, branches, pairs and groups, in an order in which values are ready when they
+are read. CHANCE states that only pass on (one branch, a sure move into them) are inlined into their
+users: in a model of late observations they are two thirds of all states.
 """
 
 from __future__ import annotations
@@ -165,9 +165,9 @@ def assemble_program(
     )  # fmt: skip
     if inline:
         _inline(graph, flat, branches)
-    chances = _chances_in(graph, flat)
-    kept = _reached(graph, flat, branches, chances)
-    level, n_levels, settlement = _levels(flat, branches, kept, chances)
+    chances = _find_chances(graph, flat)
+    kept = _find_reached(graph, flat, branches, chances)
+    level, n_levels, settlement = _find_levels(flat, branches, kept, chances)
     return _order(graph, flat, branches, kept, level, n_levels, settlement, weights)
 
 
@@ -210,7 +210,7 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
     raise ModelError("CHANCE states form a cycle")
 
 
-def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
+def _find_landings(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
     """(cell, landing) for the branches of some cells, each pair once."""
     of_action, actions = spread(flat.action_ptr[cells], flat.action_ptr[cells + 1])
     of_branch, at = spread(flat.branch_ptr[actions], flat.branch_ptr[actions + 1])
@@ -220,7 +220,7 @@ def _landings_of(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, 
     return pairs // count, pairs % count
 
 
-def _chances_in(graph: Graph, flat: Flat) -> tuple[Array, Array]:
+def _find_chances(graph: Graph, flat: Flat) -> tuple[Array, Array]:
     """(landing, cell) for every CHANCE state that a landing holds."""
     which, places = spread(flat.landing_ptr[:-1], flat.landing_ptr[1:])
     node, settled = flat.landing_node[places], np.array(graph.settling, bool)[which]
@@ -232,7 +232,9 @@ def _chances_in(graph: Graph, flat: Flat) -> tuple[Array, Array]:
     return which[chance], cell[chance]
 
 
-def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array, Array]) -> Array:
+def _find_reached(
+    graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array, Array]
+) -> Array:
     """The cells that are left when inlined CHANCE states are not needed any more."""
     kept = flat.part <= LAST
     for node, _, _ in graph.start:
@@ -241,7 +243,7 @@ def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array
     fresh = np.flatnonzero(kept)
     while len(fresh):
         met = np.zeros(len(flat.landing_ptr), bool)
-        met[_landings_of(flat, branches, fresh)[1]] = True
+        met[_find_landings(flat, branches, fresh)[1]] = True
         found = np.zeros(len(flat.node), bool)
         found[chances[1][met[chances[0]]]] = True
         fresh = np.flatnonzero(found & ~kept)
@@ -249,7 +251,7 @@ def _reached(graph: Graph, flat: Flat, branches: _Branches, chances: tuple[Array
     return kept
 
 
-def _levels(
+def _find_levels(
     flat: Flat, branches: _Branches, kept: Array, chances: tuple[Array, Array]
 ) -> tuple[Array, int, int]:
     """(level of each cell, number of levels, first level of the settlement).
@@ -261,7 +263,7 @@ def _levels(
     for part in (CHANCES, SETTLED):
         bounds.append(at)
         cells = np.flatnonzero(kept & (flat.part == part))
-        source, landing = _landings_of(flat, branches, cells)
+        source, landing = _find_landings(flat, branches, cells)
         left = np.zeros(len(flat.node), bool)
         left[cells] = True
         while len(cells):
@@ -280,34 +282,36 @@ def _levels(
 
 
 def _order(
-    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int, settlement: int,
-    weights: dict[tuple[int, float], int],
+    graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int,
+    settlement: int, weights: dict[tuple[int, float], int],
 ) -> Program:  # fmt: skip
     horizon, n_unknown = graph.horizon, len(graph.features)
     cells = np.flatnonzero(kept)
-    first, last = _cell_windows(graph, flat, cells)
+    first, last = _find_windows(graph, flat, cells)
     order = np.lexsort((cells, first, level[cells]))
     cells, first, last = cells[order], first[order], last[order]
     action_ptr, actions = take(flat.action_ptr, cells)
     branch_ptr, at = take(flat.branch_ptr, actions)
     cell_of = np.repeat(np.repeat(np.arange(len(cells)), np.diff(action_ptr)), np.diff(branch_ptr))
     row, landing, share = branches.row[at], branches.landing[at], branches.share[at]
-    # A pair is (part, landing, row); it belongs to the lowest level that uses it.
-    part = np.minimum(level[cells], FIRST_CHANCE_LEVEL)[cell_of] + (
-        level[cells][cell_of] >= settlement
-    )
-    rows = max(len(flat.row_ptr), 1)
-    key = (part * max(len(flat.landing_ptr), 1) + landing) * rows + row
+    sure = (row >= n_unknown) & (np.diff(flat.landing_ptr)[landing] == 1)
+    lone = flat.landing_node[flat.landing_ptr[landing[sure]]]
+    row, landing, share, cell_of = row[~sure], landing[~sure], share[~sure], cell_of[~sure]
+    # A pair is (landing, row). It belongs to the lowest CHANCE level that uses it. A decision then
+    # reads what that level computed one layer later, so it is not computed again.
+    user = level[cells][cell_of]
+    key = landing * max(len(flat.row_ptr), 1) + row
     _, some, pair = np.unique(key, return_index=True, return_inverse=True)
     n_pairs = len(some)
-    pair_level, pair_first, pair_last = (
-        np.full(n_pairs, n_levels),
-        np.full(n_pairs, horizon),
-        np.zeros(n_pairs, int),
-    )
-    np.minimum.at(pair_level, pair, level[cells][cell_of])
-    np.minimum.at(pair_first, pair, first[cell_of])
-    np.maximum.at(pair_last, pair, last[cell_of])
+    chance = user >= FIRST_CHANCE_LEVEL
+    pair_level = np.full(n_pairs, n_levels)
+    np.minimum.at(pair_level, pair[chance], user[chance])
+    alone = pair_level[pair] == n_levels
+    pair_level[pair[alone]] = user[alone]
+    later = ~chance & ~alone
+    pair_first, pair_last = np.full(n_pairs, horizon), np.zeros(n_pairs, int)
+    np.minimum.at(pair_first, pair, first[cell_of] + later)
+    np.maximum.at(pair_last, pair, last[cell_of] + later)
     # A group: pairs of one level that lead to the same nodes, all unknown or all known.
     pair_row, pair_landing = row[some], landing[some]
     group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (
@@ -323,11 +327,13 @@ def _order(
     pair_order = np.lexsort((pair_row, place[group]))
     number = np.empty(n_pairs, int)
     number[pair_order] = np.arange(n_pairs)
+    branch_pair = np.empty(len(sure), np.int64)
+    branch_pair[sure], branch_pair[~sure] = -1 - lone, number[pair]
     pair_group, pair_row = place[group][pair_order], pair_row[pair_order]
     group_landing = pair_landing[member][group_order]
     group_ptr, places = take(flat.landing_ptr, group_landing)
     group_pair = lengths_to_ptr(np.bincount(pair_group, minlength=len(member)))
-    packing, matrix = _matrices(flat.row_ptr, pair_row, group_pair)
+    packing, matrix = _fill_matrices(flat.row_ptr, pair_row, group_pair)
     group_level = pair_level[member][group_order]
     edges = np.arange(n_levels)
     bounds = [
@@ -347,7 +353,7 @@ def _order(
         branch_ptr=branch_ptr,
         branch_p=branches.p[at],
         branch_reward=branches.reward[at],
-        branch_pair=number[pair],
+        branch_pair=branch_pair,
         pair_row=pair_row,
         pair_weight=_weigh(weights, pair_row, share[some][pair_order], n_unknown),
         pair_group=pair_group,
@@ -365,7 +371,7 @@ def _order(
     )
 
 
-def _cell_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:
+def _find_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:
     """The layers in which cells are needed; the settlement is layer H."""
     part, horizon = flat.part[cells], graph.horizon
     node = np.where(part == SETTLED, 0, flat.node[cells])
@@ -376,7 +382,7 @@ def _cell_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]
     return first, last
 
 
-def _matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array, Array]:
+def _fill_matrices(row_ptr: Array, pair_row: Array, group_pair: Array) -> tuple[Array, Array]:
     """Where the matrix of each group stands, and what it consists of; equal groups share one."""
     known: dict[bytes, int] = {}
     pieces, at = [], 0

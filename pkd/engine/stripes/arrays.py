@@ -13,11 +13,10 @@ from pkd.engine.stripes.kernels import Stripes
 from pkd.engine.stripes.table import MISSING, Branch, Stripe, StripeTable
 from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["StripeArrays", "cover", "to_arrays"]
+__all__ = ["StripeArrays", "cover", "find_deciding_columns", "to_arrays"]
 
-TILE_VALUES = (
-    1 << 15
-)  # values of V that a tile reads: a quarter of a megabyte stays in a core's cache
+# Values of V that a tile reads: a quarter of a megabyte stays in a core's cache.
+TILE_VALUES = 1 << 15
 
 Array = np.ndarray
 
@@ -45,7 +44,7 @@ class StripeArrays:
         return int(walk.find(self.covers[part], x, column))
 
     def isolate_actions(self, stripe: int, x: int, column: int) -> Stripes:
-        """Each action of one state as a stripe of its own: `kernels.values` puts their Q side by side."""
+        """Each action of one state as a stripe of its own, whose V is the Q of that action."""
         g = self.stripes
         actions = np.arange(g.stripe_action[stripe], g.stripe_action[stripe + 1] + 1)
         count, offset = len(actions) - 1, column - int(g.stripe_start[stripe])
@@ -94,7 +93,7 @@ def to_arrays(
             for lo, hi in pairwise(level_ptr)
         ]
     )
-    policy_from, policy_to = _find_deciding_columns(stripes, windows, horizon)
+    policy_from, policy_to = find_deciding_columns(stripes, windows, horizon)
     made = Stripes(
         stripe_set=_ints(stripe.xs for stripe in stripes),
         stripe_start=_ints(stripe.start for stripe in stripes),
@@ -137,7 +136,7 @@ def to_arrays(
 
 
 def find_fan(stripe: Stripe) -> int:
-    """How many actions append the last action to a queue: action a leads to target + a. 0: no fan."""
+    """The number of actions if the stripe is a fan (action a leads to target + a), else 0."""
     count = len(stripe.actions)
     if count < 2 or stripe.part not in (STEP, LAST):
         return 0
@@ -152,7 +151,7 @@ def find_fan(stripe: Stripe) -> int:
     return count
 
 
-def _find_deciding_columns(
+def find_deciding_columns(
     stripes: list[Stripe], windows: list[int], horizon: int
 ) -> tuple[Array, Array]:
     """The columns, from and up to, in which the decisions of each layer lie."""
@@ -166,7 +165,7 @@ def _find_deciding_columns(
 
 
 def _find_levels(stripes: list[Stripe]) -> list[list[int]]:
-    """Stripes by level: decisions, last decisions, CHANCE states from the lowest level, settlement."""
+    """Stripes by level: decisions, last decisions, CHANCE states by level, settlement."""
     groups: dict[tuple[int, int], list[int]] = {(STEP, 0): [], (LAST, 0): []}
     for i, stripe in enumerate(stripes):
         groups.setdefault((stripe.part, stripe.level), []).append(i)

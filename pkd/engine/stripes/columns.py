@@ -1,13 +1,13 @@
 """Loops over columns: what a law makes of V[x', base + stride i] for i < n, and the best action.
 
 V is flat and a place in it is an unsigned offset. Slices would count references, over which threads
-fight; an index that might be negative keeps loops from being vectorised. Columns with another stride
-than 1 are first copied into `room`. Up to five outcomes x' are taken at once, so that what they are
-added to is read and written once for all of them. Conditions inside a loop that do not change in it
-cost nothing: the compiler makes a loop for each case.
+fight; an index that might be negative keeps loops from being vectorised. Columns with another
+stride than 1 are first copied into `copies`. Up to five outcomes x' are taken at once, so that what
+they are added to is read and written once for all of them. Conditions inside a loop that do not
+change in it cost nothing: the compiler makes a loop for each case.
 
-A worked example: X = {0, 1, 2}, 4 columns, V flat as x * 4 + column. `expectation` of the law (0: .5,
-2: .5) with base 0, stride 2, n = 2 reads V[0, 0], V[0, 2] and V[2, 0], V[2, 2], and writes
+A worked example: X = {0, 1, 2}, 4 columns, V flat as x * 4 + column. `expectation` of the law
+(0: .5, 2: .5) with base 0, stride 2, n = 2 reads V[0, 0], V[0, 2] and V[2, 0], V[2, 2], and writes
 out[0] = .5 V[0, 0] + .5 V[2, 0] and out[1] = .5 V[0, 2] + .5 V[2, 2].
 """
 
@@ -21,15 +21,15 @@ from pkd.engine.set_values import gain, table_gain
 from pkd.optimism import SUM
 
 Offset = np.uintp
-AT_ONCE = 5  # outcomes that a loop takes; `room` holds this many stretches of columns
+AT_ONCE = 5  # outcomes that a loop takes; `copies` holds this many stretches of columns
 
 
 @jit()
-def copy(v, at, stride, n, room, to):
-    """Copies V[at + stride i] to room[to + i]; returns `to`."""
+def copy(v, at, stride, n, copies, to):
+    """Copies V[at + stride i] to copies[to + i]; returns `to`."""
     step = Offset(stride)
     for i in range(n):
-        room[to + i] = v[at + step * i]
+        copies[to + i] = v[at + step * i]
     return to
 
 
@@ -47,7 +47,10 @@ def offset_of(x, j, hi, columns, base):
 
 @jit()
 def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
-    """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes; with `keep`, weight times that is added to what was there."""
+    """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes.
+
+    With `keep`, weight times that is added to what was there.
+    """
     if m <= 2:
         for i in range(n):
             value = constant + (p0 * v[o0 + i] + p1 * v[o1 + i])
@@ -62,8 +65,11 @@ def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight,
 
 
 @jit()
-def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, room):
-    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi; `keep` and `weight` as in `mix`."""
+def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, copies):
+    """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi.
+
+    `keep` and `weight` as in `mix`.
+    """
     if hi - lo == 1:
         at, step, p0 = offset_of(x, lo, hi, columns, base), Offset(stride), p[lo]
         for i in range(n):
@@ -90,12 +96,15 @@ def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weigh
         else:
             two = n + n
             o0, o1, o2 = (
-                copy(v, o0, stride, n, room, Offset(0)),
-                copy(v, o1, stride, n, room, n),
-                copy(v, o2, stride, n, room, two),
+                copy(v, o0, stride, n, copies, Offset(0)),
+                copy(v, o1, stride, n, copies, n),
+                copy(v, o2, stride, n, copies, two),
             )
-            o3, o4 = copy(v, o3, stride, n, room, two + n), copy(v, o4, stride, n, room, two + two)
-            mix(room, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
+            o3, o4 = (
+                copy(v, o3, stride, n, copies, two + n),
+                copy(v, o4, stride, n, copies, two + two),
+            )
+            mix(copies, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
 @jit()
@@ -130,7 +139,10 @@ def optimistic_mix(
 
 @jit()
 def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
-    """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i]; with `more` added to what was there."""
+    """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i].
+
+    With `more`, both are added to what was there.
+    """
     for i in range(n):
         shift = v[o0 + i]
         d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
@@ -140,9 +152,12 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
 
 
 @jit()
-def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
-    """The first two moments of V around its value at outcome lo, for any number of outcomes and any stride; that value in `room`."""
-    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
+def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, copies):
+    """The first two moments of V around its value at outcome lo.
+
+    Any number of outcomes, any stride. The value at outcome lo is left in `copies`.
+    """
+    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, copies, Offset(0)), n + n
     for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
         p1, p2, p3, p4 = (
             mass_of(p, j, hi),
@@ -150,11 +165,11 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room):
             mass_of(p, j + 2, hi),
             mass_of(p, j + 3, hi),
         )
-        o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, room, n)
-        o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, room, two)
-        o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, room, two + n)
-        o4 = copy(v, offset_of(x, j + 3, hi, columns, base), stride, n, room, two + two)
-        add_moments(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
+        o1 = copy(v, offset_of(x, j, hi, columns, base), stride, n, copies, n)
+        o2 = copy(v, offset_of(x, j + 1, hi, columns, base), stride, n, copies, two)
+        o3 = copy(v, offset_of(x, j + 2, hi, columns, base), stride, n, copies, two + n)
+        o4 = copy(v, offset_of(x, j + 3, hi, columns, base), stride, n, copies, two + two)
+        add_moments(copies, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
 
 
 @jit()
@@ -264,7 +279,9 @@ def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
 
 @jit()
 def best_of_fans(q, actions, n, out, at, policy, mine):
-    """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it. Returns how many choices changed.
+    """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it.
+
+    Returns how many choices changed.
 
     Without branches: which action is best is hard to foresee. Four actions, the usual case,
     are a small tournament.

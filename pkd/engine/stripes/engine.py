@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, Policy, reward_limits
+from pkd.engine.compiled import Act, Compiled, Policy, Result, reward_limits
+from pkd.engine.play import play_model
 from pkd.engine.segments import lengths_to_ptr
 from pkd.engine.set_values import PLACES
 from pkd.engine.stripes import kernels, walk
-from pkd.engine.stripes.arrays import cover, to_arrays
-from pkd.engine.stripes.passes import Layout, find_windows, keep, reduce
+from pkd.engine.stripes.arrays import cover, find_deciding_columns, to_arrays
+from pkd.engine.stripes.passes import Layout, keep, reduce
+from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.table import build_table
 from pkd.engine.threads import Crew, get_threads
-from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
+from pkd.limits import refuse_bytes
 from pkd.model import CHANCE, END, Episode, ModelError
 from pkd.optimism import CERTIFIED, ONE_ROUND, SUM
 from pkd.sizes import is_declared_range_safe
+
+if TYPE_CHECKING:
+    from pkd.engine.nodes.engine import NodeEngine
 
 __all__ = ["StripeEngine"]
 
@@ -34,6 +40,7 @@ KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
 Derived = tuple[kernels.Pack, np.ndarray | None]  # from a belief: packed laws, tables of sets
 PATH = 3  # columns of a path: law row, outcome, note
+MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 
 
 class StripeEngine(Compiled):
@@ -41,6 +48,8 @@ class StripeEngine(Compiled):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
+        if graph.n_states >= MOST_COLUMNS:
+            refuse_bytes(graph.n_states, self._describe(graph.n_states))
         self.table = build_table(graph)
         self.weights = self.table.weights
         self._set_rows()
@@ -53,7 +62,7 @@ class StripeEngine(Compiled):
         self.check_declared()
 
     def _range_findings(self) -> Iterator[str]:
-        # The graph has few cells for many states: its bounds nearly always spare a sweep of stripes.
+        # Bounds from the graph are cheap and usually enough; else sweep over the stripes.
         return iter(()) if is_declared_range_safe(self.graph) else super()._range_findings()
 
     def _set_rows(self) -> None:
@@ -65,12 +74,26 @@ class StripeEngine(Compiled):
     def _lay(self, layout: Layout) -> None:
         self.layout = layout
         windows = find_windows(layout.start, layout.stripes, self.horizon)
+        self._refuse_size(layout, windows)
         self.arrays = to_arrays(self.table, layout.stripes, windows, self.horizon)
+
+    def _refuse_size(self, layout: Layout, windows: list[int]) -> None:
+        """Refuses a model whose two layers of values, settlement and policy do not fit."""
+        size = len(self.table.xs)
+        lowest, beyond = find_deciding_columns(layout.stripes, windows, self.horizon)
+        choices = sum(map(int, beyond)) - sum(map(int, lowest))
+        values = 8 * (2 * layout.columns[0] + layout.columns[1])
+        refuse_bytes(size * (values + choices), self._describe(size * layout.columns[0]))
+
+    def _describe(self, n_states: int) -> str:
+        count = f"{n_states:,}" if n_states < 10**15 else f"{n_states:.3g}"
+        return f"{type(self.model).__name__} has {count} states; a plan of {self.horizon} steps"
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by {self.layout.columns[0]} columns, "
-            f"{len(self.layout.stripes)} stripes, {len(self.features)} unknown features, horizon {self.horizon}>"
+            f"<{type(self.model).__name__} compiled: {len(self.table.xs)} x by "
+            f"{self.layout.columns[0]} columns, {len(self.layout.stripes)} stripes, "
+            f"{len(self.features)} unknown features, horizon {self.horizon}>"
         )
 
     @property
@@ -88,7 +111,32 @@ class StripeEngine(Compiled):
         plain._lay(keep(self.table))
         return plain
 
-    # -- policies ------------------------------------------------------------------------------------
+    def _identify_layout(self) -> bytes:
+        """Where blocks and entries stand, and what moves do with a queue; no names."""
+        graph, letters = self.graph, self.graph.letters
+
+        def encode(entries: Iterable[Any]) -> list[int]:
+            return [letters[entry] for entry in entries]
+
+        cells = [
+            ([encode(prefix) for prefix in part.prefix],
+             [(encode(front), encode(back)) for front, back in part.ends])
+            for part in graph.cells
+        ]  # fmt: skip
+        lengths = [block.length for block in graph.blocks]
+        places = [list(offsets.items()) for offsets in self.table.offsets]
+        order = encode(self.table.alphabet)
+        return repr((cells, lengths, places, order, graph.landing_block)).encode()
+
+    @cached_property
+    def explicit(self) -> NodeEngine:
+        """Explores the model once more, without hiding queues."""
+        from pkd.engine.nodes.engine import NodeEngine
+        from pkd.explore import explore
+
+        return NodeEngine(explore(self.model))
+
+    # -- policies --------------------------------------------------------------------------------
 
     def policy(self) -> Policy:
         """The action of each state in each layer; `StripeArrays.choice_at` says where."""
@@ -99,8 +147,8 @@ class StripeEngine(Compiled):
         expected = self.policy()
         if policy.shape != expected.shape or policy.dtype != expected.dtype:
             raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model needs {expected.shape} of "
-                f"{expected.dtype}"
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
             )
         g = self.arrays.stripes
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
@@ -130,7 +178,8 @@ class StripeEngine(Compiled):
                 actions, action = list(self.model.actions(x, y)), act(h, x, y)
                 if action not in actions:
                     findings.append(
-                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected one of {actions!r}"
+                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected "
+                        f"one of {actions!r}"
                     )
                     continue
                 policy[self._find_choice(h, *self._place(h, x, y))] = actions.index(action)
@@ -158,7 +207,7 @@ class StripeEngine(Compiled):
             f"(x={self.table.xs[x]!r}, y={self.table.y_of(column)!r}) takes no action at step {h}"
         )
 
-    # -- sweeps --------------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         memory = self._borrow(belief)
@@ -235,14 +284,14 @@ class StripeEngine(Compiled):
         self, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
-        """One layer: level `first` from the next layer, then the CHANCE levels from the layer itself."""
+        """Sweeps one layer: level `first` from the next layer, then the CHANCE levels."""
         g = self.arrays.stripes
         lo, hi = (
             (kernels.CHANCES, g.settlement)
             if t < self.horizon
             else (g.settlement, len(g.level_ptr) - 1)
         )
-        if crew.threads < 2:
+        if crew.threads < 2 and self.n_states < PARALLEL_WORK:
             return int(
                 kernels.sweep_layer(
                     g, belief, *derived, first, lo, hi, t, source, target, policy, follow
@@ -276,7 +325,7 @@ class StripeEngine(Compiled):
             memory = _Memory.allocate(len(self.table.xs), self.layout)
         return memory.with_ranges() if ranged else memory
 
-    # -- states by name ------------------------------------------------------------------------------
+    # -- states by name ----------------------------------------------------------------------------
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
         """From the table without passes, so that every state of the model is there."""
@@ -309,7 +358,7 @@ class StripeEngine(Compiled):
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         self._check_step(h)
         plain = self.plain
-        reached = plain._reached(h - 1)
+        reached = plain._find_reached(h - 1)
         part = LAST if h == self.horizon else STEP
         for stripe, window in zip(self.table.stripes, plain.arrays.windows, strict=True):
             if stripe.part == part and window >> (h - 1) & 1:
@@ -321,12 +370,12 @@ class StripeEngine(Compiled):
     def _holds(self, t: int, x: int, column: int) -> bool:
         plain = self.plain
         if plain._keeps_layers:
-            return bool(plain._reached(t)[x, column])
+            return bool(plain._find_reached(t)[x, column])
         parts = [LAST, CHANCES] if t == self.horizon - 1 else [STEP, CHANCES]
         found = [plain.arrays.stripe_at(part, x, column) for part in parts]
         return any(stripe >= 0 and plain.arrays.windows[stripe] >> t & 1 for stripe in found)
 
-    def _reached(self, t: int) -> np.ndarray:
+    def _find_reached(self, t: int) -> np.ndarray:
         """Which states can occur in layer t, (X, columns)."""
         g, shape = self.arrays.stripes, (len(self.table.xs), self.layout.columns[0])
         with self._lock:
@@ -346,7 +395,7 @@ class StripeEngine(Compiled):
 
     @property
     def _keeps_layers(self) -> bool:
-        """Whether reachable states are cached for every layer, and not for the last one asked alone."""
+        """Whether reachable states are cached for all layers; else only for the last one asked."""
         return self.n_states * self.horizon <= KEPT_CELLS
 
     def _add_chances(self, t: int, here: np.ndarray) -> np.ndarray:
@@ -356,22 +405,22 @@ class StripeEngine(Compiled):
         return here
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        """Of the states that can occur; of all states of their stripes where reach is not cached."""
+        """Over the reachable states; over all states of their stripes where reach is not cached."""
         plain = self.plain
-        belief, crew, horizon = self._ranging_belief(), Crew(1), self.horizon
+        belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
         derived = plain._pack(belief), plain._tables(belief)
         memory, policy = plain._borrow(belief), plain.policy()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
         plain._sweep_layer(crew, belief, derived, -1, horizon, source, source, policy, False)
-        yield from plain._extremes(source, horizon, "after the last action")
+        yield from plain._find_extremes(source, horizon, "after the last action")
         for t in range(horizon - 1, -1, -1):
             first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
             plain._sweep_layer(crew, belief, derived, first, t, source, target, policy, False)
-            yield from plain._extremes(target, t, f"at step {t + 1}")
+            yield from plain._find_extremes(target, t, f"at step {t + 1}")
             source = target
 
-    def _ranging_belief(self) -> Belief:
+    def _make_ranging_belief(self) -> Belief:
         """A belief under which a sweep computes the possible returns to go of every state."""
         p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
         ell = np.zeros(max(len(self.weights), 1))
@@ -379,13 +428,13 @@ class StripeEngine(Compiled):
         sets = np.zeros(len(n)), np.zeros(len(n) + len(mean)), self.branching
         return Belief(p, n, mean, ell, *sets, SUM, 0.0, 0.0, 1.0, math.inf, math.nan, 1.0, 1)
 
-    def _extremes(
+    def _find_extremes(
         self, layer: kernels.Layer, t: int, when: str
     ) -> Iterator[tuple[str, float, float]]:
         """The lowest and the highest return to go of a layer."""
         low, high = math.inf, -math.inf
         settled = t == self.horizon
-        reached = self._reached(t) if self._keeps_layers and not settled else None
+        reached = self._find_reached(t) if self._keeps_layers and not settled else None
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
             if window >> t & 1 and (stripe.part == SETTLED) == settled:
                 at = np.ix_(
@@ -402,7 +451,7 @@ class StripeEngine(Compiled):
         if not low > high:
             yield f"to go {when}", low, high
 
-    # -- episodes ------------------------------------------------------------------------------------
+    # -- episodes ----------------------------------------------------------------------------------
 
     @cached_property
     def walk(self) -> walk.Walk:
@@ -427,7 +476,12 @@ class StripeEngine(Compiled):
         count, due = walk.episodes(g, self.walk, world, policy, tally, rng, path, returns)
         return int(count), bool(due)
 
-    def call_walk(self, on_nodes: Any, on_stripes: Any, arguments: tuple[Any, ...]) -> Any:
+    def call_walk(
+        self,
+        on_nodes: Callable[..., Result],
+        on_stripes: Callable[..., Result],
+        arguments: tuple[object, ...],
+    ) -> Result:
         return on_stripes(self.arrays.stripes, self.walk, *arguments)
 
     def new_path(self) -> np.ndarray:
@@ -437,25 +491,34 @@ class StripeEngine(Compiled):
     def record(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
     ) -> tuple[Episode, bool]:
-        from pkd.simulation import play_model
-
         return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
 
-    # -- shares --------------------------------------------------------------------------------------
+    # -- shares ------------------------------------------------------------------------------------
 
     def share_totals(self) -> Mapping[Hashable, float]:
-        """An upper bound: a share counts for every queue of its block that is not looked at."""
-        graph, totals = self.graph, dict[int, dict[Any, float]]()
-        size = max(len(self.table.alphabet), 1)
-        for cells in graph.cells:
-            for k, row in enumerate(cells.row):
-                if row >= 0:
-                    front, back = cells.ends[k] if graph.hidden else ((), ())
-                    block = graph.landing_block[cells.landing[k]]
-                    free = graph.blocks[block].length - len(front) - len(back)
-                    share = 1 / self.n_y if math.isnan(cells.share[k]) else cells.share[k]
-                    totals.setdefault(row, {})[block, front, back] = share * size**free
-        return {self.features[row]: math.fsum(shares.values()) for row, shares in totals.items()}
+        graph, shares = self.graph, dict[int, list[float]]()
+        for (row, _, share), queues in self._shared().items():
+            share = 1 / self.n_y if share < 0 else share
+            shares.setdefault(row, []).append(share * count_union(queues))
+        return {graph.features[row]: math.fsum(found) for row, found in shares.items()}
+
+    def _shared(self) -> Mapping[tuple[int, int, float], Iterable[Mask]]:
+        """The queues of the y' that come with each (feature, block, share)."""
+        if self.graph.hidden:
+            return self.graph.shared
+        landing_block = self.graph.landing_block
+        keys = (
+            (row, landing_block[cells.landing[k]], _known_share(cells.share[k]))
+            for cells in self.graph.cells
+            for k, row in enumerate(cells.row)
+            if row >= 0
+        )
+        return {key: [()] for key in keys}
+
+
+def _known_share(share: float) -> float:
+    """A share, or -1 for the uniform one."""
+    return -1.0 if math.isnan(share) else share
 
 
 OWN = (

@@ -1,11 +1,11 @@
 """Backward sweeps over V[x, y], stripe by stripe.
 
 Branch k of action a leads from column start + i of a stripe to column target + stride * i, with the
-same rows of probabilities, laws and rewards over x. Work is cut into *tiles* of columns; stripes that
-read the same columns form a *batch*, so that a tile of V is loaded once for all of them. Where the
-actions of a stripe append the last action to a queue (action a leads to target + a, and the stride is
-the number of actions) the stripe is a *fan*: the products for all actions are one contiguous stretch,
-and the maximum is taken over groups. Product first, then maximum.
+same rows of probabilities, laws and rewards over x. Work is cut into *tiles* of columns; stripes
+that read the same columns form a *batch*, so that a tile of V is loaded once for all of them. Where
+the actions of a stripe append the last action to a queue (action a leads to target + a, and the
+stride is the number of actions) the stripe is a *fan*: the products for all actions are one
+contiguous stretch, and the maximum is taken over groups. Product first, then maximum.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from pkd.engine.bonus import factors, is_capped
 from pkd.engine.jit import jit
+from pkd.engine.set_values import PLACES, fill_table
 from pkd.engine.stripes.columns import (
     AT_ONCE,
     Offset,
@@ -30,7 +31,6 @@ from pkd.engine.stripes.columns import (
     spread,
     table_gains,
 )  # fmt: skip
-from pkd.engine.set_values import PLACES, fill_table
 from pkd.optimism import NO_BONUS, ONE_ROUND
 
 
@@ -62,20 +62,17 @@ class Stripes(NamedTuple):
     n_unknown: int
     batch_stripe: np.ndarray  # stripes, batch by batch
     batch_ptr: np.ndarray  # (batches + 1,)
-    batch_active: (
-        np.ndarray
-    )  # (batches, H + 1) bool: in which layers; the last one is the settlement
+    # (batches, H + 1) bool: in which layers; the last one is the settlement.
+    batch_active: np.ndarray
     tile_batch: np.ndarray  # (tiles,)
-    tile_from: (
-        np.ndarray
-    )  # (tiles,) first column of the tile, counted from the start of each stripe
+    # (tiles,) first column of the tile, counted from the start of each stripe.
+    tile_from: np.ndarray
     tile_count: np.ndarray  # (tiles,)
     policy_ptr: np.ndarray  # (H + 1,) where the choices of a layer stand, x by x
     policy_from: np.ndarray  # (H,) the columns with decisions: from here
     policy_to: np.ndarray  # (H,) up to here
-    level_ptr: (
-        np.ndarray
-    )  # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement
+    # (levels + 1,) tiles: decisions, last decisions, CHANCE levels, settlement.
+    level_ptr: np.ndarray
     level_active: np.ndarray  # (levels, H + 1)
     settlement: int  # the first level of the settlement
 
@@ -83,9 +80,8 @@ class Stripes(NamedTuple):
 class Pack(NamedTuple):
     """What one call derives from a belief."""
 
-    end: (
-        np.ndarray
-    )  # (law rows,): the outcomes of positive probability are those from row_ptr to here
+    # (law rows,): the outcomes of positive probability are those from row_ptr to here.
+    end: np.ndarray
     x: np.ndarray  # their x', packed to the front of each row
     q: np.ndarray  # their probabilities
     reward: np.ndarray  # (rows of rewards, X), with the means of unknown rewards
@@ -107,7 +103,7 @@ STEP, LAST, CHANCES = 0, 1, 2
 
 @jit()
 def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
-    """The possible return to go in tiles[begin:end]: extremes over actions, branches and outcomes."""
+    """The extremes of the return to go in tiles[begin:end], over actions, branches and outcomes."""
     set_x, branch_p, branch_law, branch_target, branch_stride = (
         g.set_x,
         g.branch_p,
@@ -175,9 +171,12 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
 
 @jit(nogil=True)
 def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow):
-    """The values of tiles[begin:end], all of one level, in layer t. Returns how many choices changed.
+    """The values of tiles[begin:end], all of one level, in layer t.
 
-        Q(x, y) of an action = r + sum over its branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus)),   V = max Q
+    Returns how many choices changed.
+
+        Q(x, y) = r + sum over branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus))
+        V(x, y) = max Q over actions
 
     CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
     rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None for all other forms,
@@ -193,10 +192,13 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
         g.batch_stripe,
     )
     stripe_set, stripe_start, stripe_decides, stripe_fan, stripe_action, set_ptr, set_x = (
-        g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action, g.set_ptr, g.set_x,
+        g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action,
+        g.set_ptr, g.set_x,
     )  # fmt: skip
-    action_reward, action_branch, branch_p, branch_law, branch_reward, branch_weight, branch_target, branch_stride = (
-        g.action_reward, g.action_branch, g.branch_p, g.branch_law, g.branch_reward, g.branch_weight, g.branch_target, g.branch_stride,
+    action_reward, action_branch = g.action_reward, g.action_branch
+    branch_p, branch_law, branch_reward, branch_weight, branch_target, branch_stride = (
+        g.branch_p, g.branch_law, g.branch_reward, g.branch_weight, g.branch_target,
+        g.branch_stride,
     )  # fmt: skip
     p_y, law, row_ptr, row_x, outcome, p, row_end, reward, n_z, ells = (
         g.p, g.law, g.row_ptr, g.row_x, c.x, c.q, c.end, c.reward, b.n, b.ell,
@@ -229,7 +231,7 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
         np.empty(width),
         np.empty(width),
     )
-    room, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
+    copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     if tables is not None:
         edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
     changed = 0
@@ -282,7 +284,7 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 keep,
                                 weight,
                                 q,
-                                room,
+                                copies,
                             )
                             continue
                         seen, ell = n_z[row], ells[weights[branch_weight[k], x]]
@@ -305,7 +307,7 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                             )
                         if tables is not None:
                             moments_and_edge(
-                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge, room
+                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge, copies
                             )  # fmt: skip
                             if b.rounds == ONE_ROUND:
                                 table_gains(
@@ -313,12 +315,12 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 )  # fmt: skip
                             else:
                                 exact_gains(
-                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, room,
+                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, copies,
                                     edge, radius[row], b.rounds, gaps, gains,
                                 )  # fmt: skip
                             mvp = not is_capped(seen, b.free, scale)
                             add_set_values(
-                                room, e, s, gains, n, b.sign, mvp, factor, term, scale, ranged,
+                                copies, e, s, gains, n, b.sign, mvp, factor, term, scale, ranged,
                                 low, high, constant, top, keep, weight, q,
                             )  # fmt: skip
                         elif is_capped(seen, b.free, scale):
@@ -345,9 +347,9 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 q,
                             )
                         else:
-                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, room)
+                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies)
                             add_bonus(
-                                room,
+                                copies,
                                 e,
                                 s,
                                 n,
@@ -404,7 +406,7 @@ def tiles_of(g, level, t):
 
 @jit(nogil=True)
 def sweep_layer(g, b, c, tables, first, lo, hi, t, source, target, policy, follow):
-    """One layer: level `first` from the next layer, then the CHANCE levels lo..hi - 1 from itself."""
+    """One layer: level `first` from the next layer, then its CHANCE levels lo..hi - 1."""
     changed = 0
     for level in range(lo - 1, hi):
         which, read = (first, source) if level < lo else (level, target)

@@ -1,23 +1,26 @@
 """Passes over stripes: each turns a table into an equal one with less to compute.
 
     drop    branches that no x takes, and stripes that are never reached
-    cut     a stripe at the edges of the CHANCE stripes that it enters, so that each piece enters one
+    cut     a stripe where the CHANCE stripes that it enters begin, so that a piece enters one
     merge   stretches of columns that do the same
     pull    CHANCE stripes that only pass on, or that have one user, into their users
 
-A delayed MDP with a constant delay becomes the recursion that one would write by hand, "max over the
-appended action of the expected value". A worked example, constant delay 1 with states 0 and 1 and
-actions 0 and 1. Blocks: a decision with the queue (a), TRAN with the queue (a, b), SHOWN with (b). The
-decision leads from column a to column 2a + b of TRAN; TRAN looks at a, so it has two stripes, columns
-0-1 and 2-3, and the decision is cut into the columns 0 and 1. Each piece then enters one TRAN stripe,
-has it to itself and pulls it: the decision now moves the base by a and leads to SHOWN, column b. SHOWN
-only passes on to the decision of the next layer with the queue (b), so it is passed. What is left is one
-block of two columns: V(s, a) = max_b [r(s, a) + sum_s' P(s' | s, a) V'(s', b)].
+A queue of fixed length becomes the recursion that one would write by hand, "max over the appended
+action of the expected value". A worked example: actions take effect one step late, with states 0
+and 1 and actions 0 and 1. Blocks: a decision with the queue (a), a CHANCE block MOVE with the queue
+(a, b), and a CHANCE block SHOW with (b). The decision leads from column a to column 2a + b of MOVE.
+MOVE looks at a, so it has two stripes, columns 0-1 and 2-3, and the decision is cut into the
+columns 0 and 1. Each piece then enters one stripe of MOVE, is its only user and pulls it: the
+decision now moves the state by a and leads to SHOW, column b. SHOW only passes on to the decision
+of the next layer with the queue (b), so it is skipped. What is left is one block of two columns:
+
+    V(s, a) = max_b [r(s, a) + sum_s' P(s' | s, a) V'(s', b)]
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from operator import is_
@@ -25,17 +28,23 @@ from operator import is_
 import attrs
 import numpy as np
 
-from pkd.engine.segments import spread
+from pkd.engine.stripes.spans import (
+    Edges,
+    Places,
+    fills,
+    find_windows,
+    iterate_branches,
+    span_of,
+)
 from pkd.engine.stripes.table import MISSING, Action, Branch, Stripe, StripeTable
 from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["Layout", "find_windows", "keep", "reduce"]
+__all__ = ["Layout", "keep", "reduce"]
 
 _Members = dict[tuple[int, int, int], Stripe]  # (part, level, x) -> its stripe in one stretch
 
-ROUNDS = (
-    3  # a merge makes room for a pull, and a pull for a merge; three settle every shipped model
-)
+# A merge may enable a pull, and a pull a merge. No shipped model changes after three rounds.
+ROUNDS = 3
 MOST_CUTS = 64  # pieces into which one stripe may be cut
 
 
@@ -141,30 +150,6 @@ class _Shift:
         return column + self.by[bisect_right(self.starts, column) - 1]
 
 
-def find_windows(
-    start: list[tuple[int, int, float]], stripes: list[Stripe], horizon: int
-) -> list[int]:
-    """The layers in which each stripe can be met, as bits; bit H is the settlement."""
-    part = np.array([stripe.part for stripe in stripes], np.int64)
-    leads, places = _Leads(stripes), _Places(stripes, (STEP, CHANCES, LAST))
-    met = np.zeros((horizon + 1, len(stripes)), bool)
-    layer = np.zeros(len(stripes), bool)
-    layer[[i for _, y, _ in start for i in places.within(y, y + 1)]] = True
-    for t in range(horizon):
-        leads.close(layer, part == CHANCES)
-        if t > 0 and np.array_equal(layer, met[t - 1]):  # then every later layer is this one too
-            met[t:horizon] = layer
-            break
-        met[t] = layer
-        layer = leads.after(layer & (part == STEP))
-    met[horizon] = leads.after(met[horizon - 1] & (part == LAST))
-    leads.close(met[horizon], part == SETTLED)
-    met[: horizon - 1, part == LAST] = False
-    met[horizon - 1, part == STEP] = False
-    packed = np.packbits(met.T, axis=1, bitorder="little")
-    return [int.from_bytes(row.tobytes(), "little") for row in packed]
-
-
 def _drop_unreached(table: StripeTable, stripes: list[Stripe], horizon: int) -> list[Stripe]:
     windows = find_windows(table.start, stripes, horizon)
     return [stripe for stripe, bits in zip(stripes, windows, strict=True) if bits]
@@ -182,24 +167,22 @@ def _drop_zeros(table: StripeTable) -> list[Stripe]:
 
 
 def _cut(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
-    """Cuts stripes so that each branch enters one CHANCE stripe: only then can that one be pulled."""
-    edges = _Edges(stripes, CHANCES), _Edges(stripes, SETTLED)
+    """Cuts stripes so that each branch enters one CHANCE stripe, which can then be pulled."""
+    edges = Edges(stripes, CHANCES), Edges(stripes, SETTLED)
     made: list[Stripe] = []
     for stripe in stripes:
         space = int(stripe.part in (LAST, SETTLED))
         cuts: set[int] = set()
-        for branch in _branches(stripe) if stripe.length > 1 else ():
+        for branch in iterate_branches(stripe) if stripe.length > 1 else ():
             if branch.stride > 0:
-                for edge in edges[space].between(*_span(branch, stripe.length)):
+                for edge in edges[space].between(*span_of(branch, stripe.length), MOST_CUTS):
                     at, rest = divmod(edge - branch.target, branch.stride)
                     cuts.add(at if rest == 0 else at + 1)
         if not cuts or len(cuts) >= MOST_CUTS:
             made.append(stripe)
             continue
         points = [0, *sorted(cuts), stripe.length]
-        made.extend(
-            _piece(stripe, lo, hi) for lo, hi in zip(points, points[1:], strict=False) if lo < hi
-        )
+        made.extend(_piece(stripe, lo, hi) for lo, hi in itertools.pairwise(points) if lo < hi)
     return made
 
 
@@ -209,19 +192,6 @@ def _piece(stripe: Stripe, lo: int, hi: int) -> Stripe:
         for action in stripe.actions
     ]
     return _with_branches(stripe, branches)._replace(start=stripe.start + lo, length=hi - lo)
-
-
-class _Edges:
-    """Where the stripes of one part begin."""
-
-    def __init__(self, stripes: list[Stripe], part: int) -> None:
-        mine = {edge for s in stripes if s.part == part for edge in (s.start, s.start + s.length)}
-        self.edges = sorted(mine)
-
-    def between(self, begin: int, end: int) -> list[int]:
-        """Edges inside a span: begin < edge < end."""
-        found = self.edges[bisect_right(self.edges, begin) : bisect_left(self.edges, end)]
-        return found if len(found) < MOST_CUTS else []
 
 
 def _merge(
@@ -244,8 +214,8 @@ def _merge(
                     key in other and signs(s, key[2]) == signs(other[key], key[2])
                     for key, s in mine.items()
                 ):
-                    starts = bisect_left(begun, start) < bisect_left(begun, start + length)
-                    if not (space == 0 and starts):
+                    is_start = bisect_left(begun, start) < bisect_left(begun, start + length)
+                    if not (space == 0 and is_start):
                         moved[space][start] = (length, next(iter(other.values())).start)
                     break
             else:
@@ -256,7 +226,7 @@ def _merge(
 
     def redirect(branch: Branch, stripe: Stripe) -> Branch:
         space = int(stripe.part in (LAST, SETTLED))
-        begin, end = _span(branch, stripe.length)
+        begin, end = span_of(branch, stripe.length)
         i = bisect_right(starts[space], begin) - 1
         if i < 0:
             return branch
@@ -310,7 +280,8 @@ class _Signs:
         table = self.table
         branches = [
             (b.target, b.stride, float(table.p.rows[b.p][x]), int(table.law.rows[b.law][x]),
-             int(table.weight.rows[b.weight][x]), self._pay(b.reward, x), int(table.note.rows[b.note][x]))
+             int(table.weight.rows[b.weight][x]), self._pay(b.reward, x),
+             int(table.note.rows[b.note][x]))
             for b in action.branches if table.p.rows[b.p][x] > 0
         ]  # fmt: skip
         return self._pay(action.reward, x), *sorted(branches)
@@ -333,15 +304,15 @@ def _join_neighbours(moved: dict[int, tuple[int, int]]) -> dict[int, tuple[int, 
 
 def _pull(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
     """CHANCE stripes that only pass on, or that have one user, become part of their users."""
-    chances = _Places(stripes, (CHANCES,)), _Places(stripes, (SETTLED,))
+    chances = Places(stripes, (CHANCES,)), Places(stripes, (SETTLED,))
     identity = {i for i, row in enumerate(table.law.rows) if _is_identity(table, row)}
     xs = [frozenset(row.tolist()) for row in table.sets]
     used, shared = [0] * len(stripes), [False] * len(stripes)
     sizes = [len(xs[stripe.xs]) * stripe.length for stripe in stripes]
     for stripe, size in zip(stripes, sizes, strict=True):
         space = int(stripe.part in (LAST, SETTLED))
-        for branch in _branches(stripe):
-            for i in chances[space].within(*_span(branch, stripe.length)):
+        for branch in iterate_branches(stripe):
+            for i in chances[space].within(*span_of(branch, stripe.length)):
                 if branch.law not in identity:
                     shared[i] = True
                 elif _covers(xs, stripes[i], branch, stripe):
@@ -353,16 +324,16 @@ def _pull(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
             shared[i] |= x in xs[stripes[i].xs]
 
     lines = [_find_line(table, stripe, identity) for stripe in stripes]
-    whole = _Places(stripes, (STEP, CHANCES, LAST)), _Places(stripes, (SETTLED,))
+    whole = Places(stripes, (STEP, CHANCES, LAST)), Places(stripes, (SETTLED,))
 
     def skip(branch: Branch, stripe: Stripe, space: int) -> Branch:
         """A branch into columns that only pass on, for every x, leads to where they lead."""
-        begin, end = _span(branch, stripe.length)
+        begin, end = span_of(branch, stripe.length)
         found = whole[space].within(begin, end)
         line = lines[found[0]] if found else None
         if line is None or any(lines[i] != line for i in found):
             return branch
-        if not _fill_span([stripes[i] for i in found], begin, end):
+        if not fills([stripes[i] for i in found], begin, end):
             return branch
         shift, stride = line
         return _redirect(branch, shift + stride * branch.target, stride * branch.stride)
@@ -371,7 +342,7 @@ def _pull(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
         """The one CHANCE stripe that a branch leads into with all its columns and x."""
         if branch.law not in identity or branch.reward != table.no_reward:
             return None
-        within = chances[space].within(*_span(branch, stripe.length))
+        within = chances[space].within(*span_of(branch, stripe.length))
         found = [i for i in within if not xs[stripes[i].xs].isdisjoint(xs[stripe.xs])]
         return (
             found[0] if len(found) == 1 and _covers(xs, stripes[found[0]], branch, stripe) else None
@@ -421,7 +392,10 @@ def _find_line(table: StripeTable, hop: Stripe, identity: set[int]) -> tuple[int
 
 
 def _compose(table: StripeTable, branch: Branch, stripe: Stripe, hop: Stripe) -> Iterator[Branch]:
-    """A branch and those of the CHANCE stripe it enters: probabilities multiply, progressions compose."""
+    """A branch followed by those of the CHANCE stripe it enters.
+
+    Probabilities multiply, and the progressions of columns compose.
+    """
     for inside in hop.actions[0].branches:
         p = table.p.rows[branch.p] * table.p.rows[inside.p]
         if p[table.sets[stripe.xs]].any():
@@ -434,7 +408,7 @@ def _compose(table: StripeTable, branch: Branch, stripe: Stripe, hop: Stripe) ->
 
 
 def _covers(xs: list[frozenset[int]], hop: Stripe, branch: Branch, stripe: Stripe) -> bool:
-    begin, end = _span(branch, stripe.length)
+    begin, end = span_of(branch, stripe.length)
     return hop.start <= begin and end <= hop.start + hop.length and xs[stripe.xs] <= xs[hop.xs]
 
 
@@ -446,125 +420,6 @@ def _is_identity(table: StripeTable, row: np.ndarray) -> bool:
     return True
 
 
-class _Places:
-    """Which stripes of some parts hold a stretch of columns."""
-
-    def __init__(self, stripes: list[Stripe], parts: tuple[int, ...]) -> None:
-        mine = [i for i, stripe in enumerate(stripes) if stripe.part in parts]
-        self.cuts = sorted(
-            {
-                edge
-                for i in mine
-                for edge in (stripes[i].start, stripes[i].start + stripes[i].length)
-            }
-        )
-        self.held: list[list[int]] = [[] for _ in self.cuts]
-        for i in mine:
-            for k in range(
-                bisect_left(self.cuts, stripes[i].start),
-                bisect_left(self.cuts, stripes[i].start + stripes[i].length),
-            ):
-                self.held[k].append(i)
-        self._found: dict[tuple[int, int], list[int]] = {}
-
-    def within(self, start: int, stop: int) -> list[int]:
-        first = max(bisect_right(self.cuts, start) - 1, 0)
-        last = bisect_left(self.cuts, stop, lo=first)
-        if last - first == 1:
-            return self.held[first]
-        if (first, last) not in self._found:
-            self._found[first, last] = list(
-                dict.fromkeys(i for k in range(first, last) for i in self.held[k])
-            )
-        return self._found[first, last]
-
-
-class _Leads:
-    """Which stripes lead to which, as pairs of arrays."""
-
-    def __init__(self, stripes: list[Stripe]) -> None:
-        branches = [
-            (i, *_span(branch, stripe.length))
-            for i, stripe in enumerate(stripes)
-            for branch in _branches(stripe)
-        ]
-        owner, begin, end = np.array(branches, np.int64).reshape(-1, 3).T
-        part, start, length = (
-            np.array([(stripe.part, stripe.start, stripe.length) for stripe in stripes], np.int64)
-            .reshape(-1, 3)
-            .T
-        )
-        settling = np.isin(part, (LAST, SETTLED))[owner]
-        pairs = [
-            _pairs(
-                owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held]
-            )
-            for mine, held in (
-                (~settling, np.flatnonzero(part != SETTLED)),
-                (settling, np.flatnonzero(part == SETTLED)),
-            )
-        ]
-        self.source, self.target = np.concatenate(pairs, axis=1)
-
-    def after(self, active: np.ndarray) -> np.ndarray:
-        """The stripes that active ones lead to."""
-        reached = np.zeros(len(active), bool)
-        reached[self.target[active[self.source]]] = True
-        return reached
-
-    def close(self, active: np.ndarray, passing: np.ndarray) -> None:
-        """Adds all that the active stripes lead to through passing ones."""
-        fresh = active & passing
-        while fresh.any():
-            fresh = self.after(fresh) & ~active
-            active |= fresh
-            fresh &= passing
-
-
-def _pairs(
-    owner: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    held: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
-) -> np.ndarray:
-    """(owner, held) for every stretch begin..end that meets a stretch start..stop, (2, pairs)."""
-    cuts = np.unique(np.concatenate([start, stop]))
-    of_cell, cell = spread(np.searchsorted(cuts, start), np.searchsorted(cuts, stop))
-    order = np.argsort(cell, kind="stable")
-    ptr = np.searchsorted(cell[order], np.arange(len(cuts) + 1))
-    first, last = (
-        np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0),
-        np.searchsorted(cuts, end),
-    )
-    spans = np.unique(np.array([owner, first, last]), axis=1)
-    of_span, cell = spread(spans[1], spans[2])
-    of_pair, at = spread(ptr[cell], ptr[cell + 1])
-    return np.unique(np.array([spans[0][of_span[of_pair]], held[of_cell[order[at]]]]), axis=1)
-
-
-def _branches(stripe: Stripe) -> Iterator[Branch]:
-    return (branch for action in stripe.actions for branch in action.branches)
-
-
-def _span(branch: Branch, length: int) -> tuple[int, int]:
-    """The columns that a branch can lead to, from and up to."""
-    first = branch.target
-    last = first + branch.stride * (length - 1)
-    return (first, last + 1) if first <= last else (last, first + 1)
-
-
-def _fill_span(stripes: list[Stripe], begin: int, end: int) -> bool:
-    """Whether stripes hold all columns of a span, each once."""
-    at = begin
-    for stripe in sorted(stripes, key=lambda stripe: stripe.start):
-        if stripe.start > at or (at > begin and stripe.start != at):
-            return False
-        at = stripe.start + stripe.length
-    return at >= end
-
-
 def _redirect(branch: Branch, target: int, stride: int) -> Branch:
     """The same branch to other columns."""
     if target == branch.target and stride == branch.stride:
@@ -573,7 +428,10 @@ def _redirect(branch: Branch, target: int, stride: int) -> Branch:
 
 
 def _with_branches(stripe: Stripe, branches: Iterable[list[Branch]]) -> Stripe:
-    """A stripe with other branches; what stays the same is the same object, which is cheap to compare."""
+    """A stripe with other branches.
+
+    Parts that stay the same stay the same object, which is cheap to compare.
+    """
     made = [
         _with(action, action.reward, new)
         for action, new in zip(stripe.actions, branches, strict=True)

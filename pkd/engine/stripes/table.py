@@ -1,15 +1,16 @@
 """Stripes: a model in rows over x and arithmetic progressions over y.
 
-A y with a queue of n entries is a *column*: offset of its block + the number that the entries are in
-base A, the oldest one most significant. A *stripe* is a stretch of consecutive columns, for one set of
-x, whose actions use the same rows (of probabilities, laws, rewards over x) and whose branches lead to
-arithmetic progressions of columns. A delayed MDP with a million queues has a few dozen stripes.
+A y with a queue of n entries is a *column*: offset of its block + the number that the entries are
+in base A, the oldest one most significant. A *stripe* is a stretch of consecutive columns, for one
+set of x, whose actions use the same rows (of probabilities, laws, rewards over x) and whose
+branches lead to arithmetic progressions of columns. A model with a million queues may have a few
+dozen stripes.
 
 A worked example: two letters, queues of length 2, a move that looks at the oldest entry and appends
-action a: `queue.push(a).pop()`. Columns 0..3 are the queues (0,0) (0,1) (1,0) (1,1). The cell of the
-oldest entry 0 is the stripe of columns 0 and 1; there action a leads to the queues (0, a) and (1, a),
-columns 0 + a and 2 + a: target a, stride 2. The cell of the oldest entry 1 is the stripe of columns 2
-and 3, with the same targets and other laws.
+action a: `queue.push(a).pop()`. Columns 0..3 are the queues (0,0) (0,1) (1,0) (1,1). The cell of
+the oldest entry 0 is the stripe of columns 0 and 1; there action a leads to the queues (0, a) and
+(1, a), columns 0 + a and 2 + a: target a, stride 2. The cell of the oldest entry 1 is the stripe of
+columns 2 and 3, with the same targets and other laws.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from pkd.queue import Queue
 __all__ = ["Action", "Branch", "Stripe", "StripeTable", "build_table"]
 
 MISSING = -(2**62)  # in a row of laws: this x has no such branch
-MOST_BRANCHES = (
-    16  # of a stripe whose x lead to different columns; more are cheaper as several stripes
-)
+# Most branches of a stripe whose x lead to different columns; beyond it, several stripes are
+# cheaper.
+MOST_BRANCHES = 16
 
 
 class Branch(NamedTuple):
@@ -84,7 +85,7 @@ class _Rows:
         """The row with the given values at some x, and the empty value elsewhere."""
         key = tuple(values.items())
         if key not in self._made:
-            row = np.full(self._size, self._empty, self._kind)
+            row: np.ndarray = np.full(self._size, self._empty, self._kind)
             row[list(values)] = list(values.values())
             self._made[key] = self.add(row)
         return self._made[key]
@@ -94,7 +95,10 @@ class _Rows:
 
 
 class StripeTable:
-    """Stripes with the rows that they refer to. Law rows: features from 0, known laws from -1 down."""
+    """Stripes with the rows that they refer to.
+
+    Law rows: features from 0, known laws from -1 down.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -130,7 +134,7 @@ class StripeTable:
         self.no_note = self.note.fill({})
         self._placed: list[tuple[int, int]] = []  # (offset, block) of the layers
 
-    # -- rows ----------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def set_of(self, xs: Iterable[int]) -> int:
         """A set of x."""
@@ -165,7 +169,7 @@ class StripeTable:
         key = (row, -1.0 if math.isnan(share) else share)
         return self.weights.setdefault(key, len(self.weights))
 
-    # -- columns -------------------------------------------------------------------------------------
+    # -- columns -----------------------------------------------------------------------------------
 
     def size(self, block: int) -> int:
         """How many columns a block has."""
@@ -208,8 +212,8 @@ class StripeTable:
 
 def _order_letters(graph: Graph) -> list[Any]:
     """Letters in the order of the longest list of actions, so that action a appends number a."""
-    lists = [choices for choices in graph.layers.choices if choices is not None]
-    longest = list(max(lists, key=len)) if lists and graph.letters else []
+    lists: list[Sequence[Any]] = [c for c in graph.layers.choices if c is not None]
+    longest: Sequence[Any] = max(lists, key=len) if lists and graph.letters else ()
     first = [a for a in longest if a in graph.letters]
     return [*first, *(value for value in graph.letters if value not in set(first))]
 
@@ -229,7 +233,7 @@ def build_table(graph: Graph) -> StripeTable:
 
 
 def _lay_out(table: StripeTable) -> None:
-    """Blocks with decisions come first, so that a policy is short; the column of stops comes last."""
+    """Places blocks with decisions first, to keep policies short, and the column of stops last."""
     graph = table.graph
     for which, side in enumerate((graph.layers, graph.settled)):
         deciding = dict.fromkeys(
@@ -344,7 +348,10 @@ class _Builder:
     def _actions(
         self, part: int, cells: Cells, cell: int, rest: int, stopped: int
     ) -> list[Targets]:
-        """The branches of each action of a cell, by column and stride. stopped: the x of a stop, or -1."""
+        """The branches of each action of a cell, by column and stride.
+
+        stopped: the x of a stop, or -1.
+        """
         table, graph = self.table, self.graph
         space = int(part in (LAST, SETTLED))
         if stopped >= 0:
@@ -368,7 +375,7 @@ class _Builder:
         return actions
 
     def _group(self, found: Mapping[int, list[Targets]], count: int) -> list[list[int]]:
-        """The x that share a stripe: all of them if their branches are few, else by where they lead."""
+        """The x that share a stripe: all if they have few branches, else by where they lead."""
         for a in range(count):
             if len({place for targets in found.values() for place in targets[a]}) > MOST_BRANCHES:
                 break

@@ -1,4 +1,4 @@
-"""Forward through the stripes: which stripe holds a state, where it can lead, and whole episodes."""
+"""Kernels that go forward: the stripe of a state, where it can lead, and whole episodes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def reach(g, level, t, here, there):
 
 @jit()
 def pay(walk, world, tally, which, x, rng):
-    """A reward of row `which`: known, or drawn and counted. Returns it, and whether a plan is due."""
+    """A reward of row `which`, known or drawn and counted: (reward, whether a plan is due)."""
     w = walk.mean[which, x]
     if w < 0:
         return walk.reward[which, x], False
@@ -91,7 +91,7 @@ def pay(walk, world, tally, which, x, rng):
 def rollout(g, walk, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
-    path: (moves, 3) for law row, outcome and note, filled for as many moves as it has room.
+    path: (moves, 3) for law row, outcome and note, filled until it is full.
     """
     i = draw(walk.start_p, np.int64(0), walk.start_p.shape[0], uniform(rng))
     x, y = walk.start_x[i], walk.start_y[i]
@@ -147,7 +147,10 @@ def rollout(g, walk, world, policy, tally, rng, path):
 
 @jit(nogil=True)
 def episodes(g, walk, world, policy, tally, rng, path, returns):
-    """Episodes under a fixed policy until a plan is due or `returns` is full: (how many, whether due)."""
+    """Plays episodes of a fixed policy until a plan is due or `returns` is full.
+
+    Returns how many, and whether a plan is due.
+    """
     for k in range(returns.shape[0]):
         returns[k], due, _ = rollout(g, walk, world, policy, tally, rng, path)
         if due:

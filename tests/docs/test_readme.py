@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
@@ -18,4 +18,4 @@ def test_a_code_block_of_the_readme_runs(code: str, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
 def test_a_link_of_the_readme_leads_to_a_file(target: str) -> None:
-    assert (Path(__file__).parent.parent / target).exists()
+    assert (Path(__file__).parent.parent.parent / target).exists()

@@ -1,4 +1,7 @@
-"""The passes over columns equal plain numpy, for any number of outcomes, any stride, and whether or not they add to what was there."""
+"""The loops over columns equal plain numpy.
+
+They do so for any number of outcomes, any stride, and whether or not they add to what was there.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pkd.kernels.forms import MAX, SUM
 
-from pkd.kernels import columns as kernels
+from pkd.engine.stripes import columns as kernels
+from pkd.optimism import MAX, SUM
 
 X, COLUMNS = 9, 64
 
 
 @st.composite
 def stretches(draw: st.DrawFn) -> dict[str, Any]:
-    """V, a law over some x', and the columns base + stride i that a pass reads."""
+    """V, a law over some x', and the columns base + stride i that a loop reads."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     stride, n = draw(st.sampled_from([0, 1, 2, 4, -1, -3])), draw(st.integers(1, 15))
     reach = stride * (n - 1)
@@ -53,7 +56,7 @@ def seen(c: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     ]
 
 
-def room(c: dict[str, Any]) -> np.ndarray:
+def scratch(c: dict[str, Any]) -> np.ndarray:
     return np.full(kernels.AT_ONCE * c["n"], np.nan)
 
 
@@ -62,10 +65,9 @@ def test_an_expectation_is_the_weighted_sum(c: dict[str, Any], keep: bool) -> No
     p, values = seen(c)
     before = c["rng"].normal(size=c["n"])
     out = before.copy() if keep else np.full(c["n"], np.nan)
-    kernels.expectation(
-        c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"], c["stride"], kernels.Offset(c["n"]), 2.5, keep, 0.25, out,
-        room(c),
-    )  # fmt: skip
+    law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
+    size = kernels.Offset(c["n"])
+    kernels.expectation(*law, c["stride"], size, 2.5, keep, 0.25, out, scratch(c))
     plain = 2.5 + p @ values
     assert out == pytest.approx(before + 0.25 * plain if keep else plain, rel=1e-12, abs=1e-9)
 
@@ -88,28 +90,14 @@ def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(
     expected = before + weight * value if keep else value
     scale_of = np.abs(values).max() + 1.0
 
-    e, s, q, space = np.full(n, np.nan), np.full(n, np.nan), before.copy(), room(c)
+    e, s, q, space = np.full(n, np.nan), np.full(n, np.nan), before.copy(), scratch(c)
     law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
     size = kernels.Offset(n)
     kernels.moments(*law, c["stride"], size, e, s, space)
     kernels.add_bonus(
-        space,
-        e,
-        s,
-        size,
-        form,
-        factor,
-        term,
-        scale,
-        ranged,
-        low,
-        high,
-        constant,
-        ceiling,
-        keep,
-        weight,
-        q,
-    )
+        space, e, s, size, form, factor, term, scale, ranged, low, high,
+        constant, ceiling, keep, weight, q,
+    )  # fmt: skip
     assert np.abs(q - expected).max() <= 1e-12 * scale_of
     if c["hi"] - c["lo"] <= 5 and c["stride"] == 1 and not ranged:
         fused = before.copy()
@@ -125,16 +113,16 @@ def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(
     st.integers(0, 2**32),
     st.sampled_from([np.uint8, np.int64]),
 )
-def test_the_best_of_a_bundle_is_the_first_largest(
-    arms: int, n: int, seed: int, kind: type
+def test_the_best_action_is_the_first_with_the_largest_value(
+    actions: int, n: int, seed: int, kind: type
 ) -> None:
     rng = np.random.default_rng(seed)
-    q = rng.integers(0, 4, size=(n, arms)).astype(float)  # many ties
+    q = rng.integers(0, 4, size=(n, actions)).astype(float)  # many ties
     out, policy = np.full(n + 3, np.nan), np.full(n + 3, 7, kind)
-    before = rng.integers(0, arms, size=n).astype(kind)
+    before = rng.integers(0, actions, size=n).astype(kind)
     policy[2 : 2 + n] = before
-    changed = kernels.best_of_bundles(
-        q.reshape(-1), arms, kernels.Offset(n), out, kernels.Offset(1), policy, kernels.Offset(2)
+    changed = kernels.best_of_fans(
+        q.reshape(-1), actions, kernels.Offset(n), out, kernels.Offset(1), policy, kernels.Offset(2)
     )
     assert (out[1 : 1 + n] == q.max(axis=1)).all()
     assert (policy[2 : 2 + n] == q.argmax(axis=1)).all()

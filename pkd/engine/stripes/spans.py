@@ -1,0 +1,178 @@
+"""Lookups over stripes: which of them hold a span of columns, and which lead to which.
+
+A span is a pair (begin, end) of columns, end excluded. A branch of a stripe of n columns leads to
+the columns target, target + stride, ..., target + stride (n - 1): its span is the smallest that
+holds all of them. A worked example: stripe 0 holds columns 0-3, stripe 1 columns 4-5. A branch of
+stripe 1 with target 2 and stride 1 leads to columns 2 and 3, so its span is (2, 4) and it meets
+stripe 0 only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+
+from pkd.engine.segments import spread
+from pkd.engine.stripes.table import Branch, Stripe
+from pkd.graph import CHANCES, LAST, SETTLED, STEP
+
+__all__ = ["Edges", "Places", "fills", "find_windows", "iterate_branches", "span_of"]
+
+
+def find_windows(
+    start: list[tuple[int, int, float]], stripes: list[Stripe], horizon: int
+) -> list[int]:
+    """The layers in which each stripe can be met, as bits; bit H is the settlement."""
+    part = np.array([stripe.part for stripe in stripes], np.int64)
+    leads, places = _Leads(stripes), Places(stripes, (STEP, CHANCES, LAST))
+    met = np.zeros((horizon + 1, len(stripes)), bool)
+    layer = np.zeros(len(stripes), bool)
+    layer[[i for _, y, _ in start for i in places.within(y, y + 1)]] = True
+    for t in range(horizon):
+        leads.close(layer, part == CHANCES)
+        if t > 0 and np.array_equal(layer, met[t - 1]):  # then every later layer is this one too
+            met[t:horizon] = layer
+            break
+        met[t] = layer
+        layer = leads.after(layer & (part == STEP))
+    met[horizon] = leads.after(met[horizon - 1] & (part == LAST))
+    leads.close(met[horizon], part == SETTLED)
+    met[: horizon - 1, part == LAST] = False
+    met[horizon - 1, part == STEP] = False
+    packed = np.packbits(met.T, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in packed]
+
+
+class Places:
+    """The stripes of some parts by the columns that they hold."""
+
+    def __init__(self, stripes: list[Stripe], parts: tuple[int, ...]) -> None:
+        mine = [i for i, stripe in enumerate(stripes) if stripe.part in parts]
+        self.cuts = sorted(
+            {
+                edge
+                for i in mine
+                for edge in (stripes[i].start, stripes[i].start + stripes[i].length)
+            }
+        )
+        self.held: list[list[int]] = [[] for _ in self.cuts]
+        for i in mine:
+            for k in range(
+                bisect_left(self.cuts, stripes[i].start),
+                bisect_left(self.cuts, stripes[i].start + stripes[i].length),
+            ):
+                self.held[k].append(i)
+        self._found: dict[tuple[int, int], list[int]] = {}
+
+    def within(self, start: int, stop: int) -> list[int]:
+        """The numbers of the stripes that hold a column of start..stop-1."""
+        first = max(bisect_right(self.cuts, start) - 1, 0)
+        last = bisect_left(self.cuts, stop, lo=first)
+        if last - first == 1:
+            return self.held[first]
+        if (first, last) not in self._found:
+            self._found[first, last] = list(
+                dict.fromkeys(i for k in range(first, last) for i in self.held[k])
+            )
+        return self._found[first, last]
+
+
+class Edges:
+    """Where the stripes of one part begin."""
+
+    def __init__(self, stripes: list[Stripe], part: int) -> None:
+        mine = {edge for s in stripes if s.part == part for edge in (s.start, s.start + s.length)}
+        self.edges = sorted(mine)
+
+    def between(self, begin: int, end: int, most: int) -> list[int]:
+        """Edges inside a span, begin < edge < end; none if there are `most` or more."""
+        found = self.edges[bisect_right(self.edges, begin) : bisect_left(self.edges, end)]
+        return found if len(found) < most else []
+
+
+class _Leads:
+    """Which stripes lead to which, as pairs of arrays."""
+
+    def __init__(self, stripes: list[Stripe]) -> None:
+        branches = [
+            (i, *span_of(branch, stripe.length))
+            for i, stripe in enumerate(stripes)
+            for branch in iterate_branches(stripe)
+        ]
+        owner, begin, end = np.array(branches, np.int64).reshape(-1, 3).T
+        part, start, length = (
+            np.array([(stripe.part, stripe.start, stripe.length) for stripe in stripes], np.int64)
+            .reshape(-1, 3)
+            .T
+        )
+        settling = np.isin(part, (LAST, SETTLED))[owner]
+        pairs = [
+            _find_pairs(
+                owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held]
+            )
+            for mine, held in (
+                (~settling, np.flatnonzero(part != SETTLED)),
+                (settling, np.flatnonzero(part == SETTLED)),
+            )
+        ]
+        self.source, self.target = np.concatenate(pairs, axis=1)
+
+    def after(self, active: np.ndarray) -> np.ndarray:
+        """The stripes that active ones lead to."""
+        reached = np.zeros(len(active), bool)
+        reached[self.target[active[self.source]]] = True
+        return reached
+
+    def close(self, active: np.ndarray, passing: np.ndarray) -> None:
+        """Adds all that the active stripes lead to through passing ones."""
+        fresh = active & passing
+        while fresh.any():
+            fresh = self.after(fresh) & ~active
+            active |= fresh
+            fresh &= passing
+
+
+def _find_pairs(
+    owner: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    held: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+) -> np.ndarray:
+    """(owner, held) for every stretch begin..end that meets a stretch start..stop, (2, pairs)."""
+    cuts = np.unique(np.concatenate([start, stop]))
+    of_cell, cell = spread(np.searchsorted(cuts, start), np.searchsorted(cuts, stop))
+    order = np.argsort(cell, kind="stable")
+    ptr = np.searchsorted(cell[order], np.arange(len(cuts) + 1))
+    first, last = (
+        np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0),
+        np.searchsorted(cuts, end),
+    )
+    spans = np.unique(np.array([owner, first, last]), axis=1)
+    of_span, cell = spread(spans[1], spans[2])
+    of_pair, at = spread(ptr[cell], ptr[cell + 1])
+    return np.unique(np.array([spans[0][of_span[of_pair]], held[of_cell[order[at]]]]), axis=1)
+
+
+def iterate_branches(stripe: Stripe) -> Iterator[Branch]:
+    return (branch for action in stripe.actions for branch in action.branches)
+
+
+def span_of(branch: Branch, length: int) -> tuple[int, int]:
+    """The columns that a branch can lead to, from and up to."""
+    first = branch.target
+    last = first + branch.stride * (length - 1)
+    return (first, last + 1) if first <= last else (last, first + 1)
+
+
+def fills(stripes: list[Stripe], begin: int, end: int) -> bool:
+    """Whether stripes hold all columns of a span, each once."""
+    at = begin
+    for stripe in sorted(stripes, key=lambda stripe: stripe.start):
+        if stripe.start > at or (at > begin and stripe.start != at):
+            return False
+        at = stripe.start + stripe.length
+    return at >= end

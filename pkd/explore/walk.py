@@ -1,0 +1,208 @@
+"""The walk over layers: which nodes can be met before each action, and after the last one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pkd.explore.reader import PROBABILITY_SLACK, Reader, is_pair
+from pkd.graph import (
+    CHANCE_STATE,
+    CHANCES,
+    DECIDE,
+    LAST,
+    SETTLED,
+    STEP,
+    STOP,
+    Graph,
+    Mask,
+    Side,
+    grow_only,
+    join_boxes,
+)
+from pkd.model import ModelError
+
+__all__ = ["Walker"]
+
+
+class Walker(Reader):
+    """Walks from layer to layer; the reader answers what follows a node."""
+
+    def walk(self) -> Graph:
+        """The graph of the model."""
+        graph = self.graph
+        first = self._read_start()
+        self._walk(first)
+        last, self.layer = graph.members[-1], graph.horizon
+        deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
+        graph.ends = self._close(self._find_image(deciders, LAST), SETTLED)
+        for layer in graph.members.distinct:
+            self._ask_stops(graph.layers, CHANCES, layer)
+        self._ask_stops(graph.settled, SETTLED, graph.ends)
+        for cells in graph.cells:
+            cells.finish()
+        return graph
+
+    def _read_start(self) -> dict[int, Mask]:
+        graph, start = self.graph, self.model.start()
+        layer: dict[int, Mask] = {}
+        for state, p in start.items() if isinstance(start, Mapping) else [(start, 1.0)]:
+            if self.strict and not is_pair(state):
+                raise ModelError(f"start() gives {state!r}, not a pair (x, y)")
+            x, y = state
+            if self.strict and not p >= 0:
+                raise ModelError(f"start() gives {state!r} the probability {p!r}")
+            if p > 0:
+                block, entries = self._place(y)
+                node = self._intern_node(graph.layers, x, block)
+                graph.start.append((node, entries, float(p)))
+                self._add(layer, {node: {tuple(1 << self._intern_letter(v) for v in entries)}})
+        total = math.fsum(p for *_, p in graph.start)
+        if self.strict and abs(total - 1) > PROBABILITY_SLACK:
+            raise ModelError(f"start() sums to {total!r}, not 1")
+        return layer
+
+    def _walk(self, layer: dict[int, Mask]) -> None:
+        """Layers S_t = F(S_{t-1}). If layers only grow, expand only the new nodes."""
+        graph = self.graph
+        layer = fresh = self._close(layer, CHANCES)
+        known, grows = graph.members.distinct, False
+        known.append(layer)
+        # Layers by their hash: comparing each with all before it would be quadratic.
+        alike = {_hash_layer(layer): [0]}
+        for t in range(1, graph.horizon):
+            image = self._find_image(fresh, STEP)
+            self.layer = t + 1
+            image, before = self._close(image, CHANCES), layer
+            if grows:
+                layer = dict(before)
+                self._add(layer, {node: {mask} for node, mask in image.items()})
+            else:
+                layer = image
+            grows = grows or grow_only(before, layer)
+            fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
+            if not fresh:
+                return
+            same_hash = alike.setdefault(_hash_layer(layer), [])
+            repeated = next((s for s in reversed(same_hash) if known[s] == layer), None)
+            if repeated is not None:  # a season: from here on layers repeat with this period
+                graph.members.period = t - repeated
+                return
+            known.append(layer)
+            same_hash.append(t)
+
+    def _find_image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
+        """Where one action leads. An END stays where it is, which keeps layers growing."""
+        kind = self.graph.layers.kind
+        reached: dict[int, set[Mask]] = {}
+        found: set[int] = set()
+        image: dict[int, Mask] = {}
+        for node, mask in nodes.items():
+            if kind[node] == DECIDE:
+                self._follow(node, mask, part, found, reached)
+            elif kind[node] == STOP:
+                image[node] = mask
+        self._land(image, found, reached)
+        return image
+
+    def _close(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
+        """The nodes with all that their CHANCE states lead to."""
+        side = self.parts[part].origin
+        closed, fresh = dict(nodes), nodes
+        while True:
+            reached: dict[int, set[Mask]] = {}
+            found: set[int] = set()
+            for node, mask in fresh.items():
+                if side.kind[node] == CHANCE_STATE:
+                    self._follow(node, mask, part, found, reached)
+            if not found and not reached:
+                return closed
+            image: dict[int, Mask] = {}
+            self._land(image, found, reached)
+            fresh = {}
+            for node, mask in image.items():
+                before = closed.get(node)
+                if before is None:
+                    closed[node] = fresh[node] = mask
+                elif before != mask:
+                    self._add(closed, {node: {mask}})
+                    if closed[node] != before:
+                        fresh[node] = closed[node]
+            if not fresh:
+                return closed
+
+    def _follow(
+        self, node: int, mask: Mask, part: int, found: set[int], reached: dict[int, set[Mask]]
+    ) -> None:
+        """Asks for the moves of a node.
+
+        found: landings of single y. reached: boxes of queues.
+        """
+        cells = self.graph.cells[part]
+        if not self.hidden:
+            cell = cells.made.get(node)
+            if cell is None:
+                cell = cells.made[node] = self._ask(node, (), self.parts[part])
+            lo, hi = (
+                cells.branch_ptr[cells.action_ptr[cell]],
+                cells.branch_ptr[cells.action_ptr[cell + 1]],
+            )
+            if hi - lo == 1:
+                found.add(cells.landing[lo])
+            else:
+                found.update(cells.landing[lo:hi])
+            return
+        for prefix, cell in self._split(node, mask, part):
+            rest = mask[len(prefix) :]
+            for k in cells.branches(cell):
+                front, back = cells.ends[k]
+                letters = self._to_bits(front), self._to_bits(back)
+                kept = self._queue_length(cells.landing[k]) - len(front) - len(back)
+                box = (*letters[0], *(rest if kept else ()), *letters[1])
+                if self.shares and cells.row[k] >= 0:
+                    block = self.graph.landing_block[cells.landing[k]]
+                    share = -1.0 if math.isnan(cells.share[k]) else cells.share[k]
+                    self.graph.shared.setdefault((cells.row[k], block, share), set()).add(box)
+                if box:
+                    reached.setdefault(cells.landing[k], set()).add(box)
+                else:
+                    found.add(cells.landing[k])
+
+    def _queue_length(self, landing: int) -> int:
+        return self.graph.blocks[self.graph.landing_block[landing]].length
+
+    def _to_bits(self, entries: tuple[Any, ...]) -> Mask:
+        return tuple(1 << self._intern_letter(entry) for entry in entries) if entries else ()
+
+    def _land(self, image: dict[int, Mask], found: set[int], reached: dict[int, set[Mask]]) -> None:
+        landings = self.graph.landings
+        for landing in found:
+            image.update(dict.fromkeys(landings[landing], ()))
+        if reached:
+            boxes: dict[int, set[Mask]] = {}
+            for landing, masks in reached.items():
+                joined, exact = join_boxes(masks)
+                for node in landings[landing]:
+                    boxes.setdefault(node, set()).update([joined] if exact else masks)
+            self._add(image, boxes)
+
+    def _add(self, layer: dict[int, Mask], boxes: dict[int, set[Mask]]) -> None:
+        """Adds boxes of queues to what nodes can hold; notes where the union is no box."""
+        for node, masks in boxes.items():
+            if node in layer:
+                masks = {*masks, layer[node]}
+            joined, exact = join_boxes(masks)
+            layer[node] = joined
+            self.graph.exact &= exact
+
+    def _ask_stops(self, side: Side, part: int, nodes: dict[int, Mask]) -> None:
+        """Asks what the STOP states among some nodes pay."""
+        for node, mask in nodes.items():
+            if side.kind[node] == STOP:
+                for _ in self._split(node, mask, part):
+                    pass
+
+
+def _hash_layer(layer: dict[int, Mask]) -> int:
+    return hash(frozenset(layer.items()))

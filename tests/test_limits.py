@@ -1,0 +1,170 @@
+"""Models that are too large are refused before their memory is taken."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import time
+from typing import Any
+
+import pytest
+
+import pkd
+import pkd_delay
+from pkd import ModelError, limits
+from pkd.limits import Ticker, find_max_states, refuse_bytes
+from pkd_delay.problems import random_mdp
+
+
+class Endless(pkd.PartiallyKnownMDP):
+    """y counts upwards for ever."""
+
+    horizon = 10**9
+
+    def start(self) -> Any:
+        return None, 0
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return ["on"]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return 0.0
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(1.0, y + 1, pkd.sure(None))]
+
+
+TOLD = (
+    r"^more than 1000 states can be reached by step 1000, the next one \(x=None, y=1000\)\. Give a "
+    r"smaller model, or raise the limit by max_states=\.\.\. or by the environment variable "
+    r"PKD_MAX_STATES$"
+)
+
+
+@pytest.mark.parametrize("large", [None, False, True])
+def test_an_endless_y_is_refused_at_the_limit(large: bool | None) -> None:
+    with pytest.raises(ModelError, match=TOLD):
+        pkd.compile(Endless(), large=large, max_states=1000)
+
+
+def test_plan_takes_the_limit() -> None:
+    with pytest.raises(ModelError, match=TOLD):
+        pkd.plan(Endless(), {}, max_states=1000)
+
+
+def test_the_environment_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PKD_MAX_STATES", "1000")
+    with pytest.raises(ModelError, match=TOLD):
+        pkd.plan(Endless(), {})
+    monkeypatch.setenv("PKD_MAX_STATES", "many")
+    with pytest.raises(ModelError, match="PKD_MAX_STATES is 'many'; expected a whole number >= 1"):
+        pkd.plan(Endless(), {})
+
+
+@pytest.mark.parametrize("given", [0, -1, True, 2.5, "10"])
+def test_a_limit_is_a_whole_number(given: Any) -> None:
+    with pytest.raises(ModelError, match=r"max_states is .*; expected a whole number >= 1"):
+        find_max_states(given)
+
+
+def test_a_limit_that_is_raised_lets_the_model_pass() -> None:
+    table = pkd.TabularMDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], 3)
+    with pytest.raises(ModelError, match="more than 1 states"):
+        pkd.plan(table, max_states=1)
+    assert pkd.plan(table, max_states=2).value == 1.0
+
+
+def test_by_default_the_limit_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PKD_MAX_STATES", raising=False)
+    monkeypatch.setattr(limits, "memory", lambda: 2 * limits.STATE_BYTES * 1000)
+    with pytest.raises(ModelError, match=TOLD):
+        pkd.plan(Endless(), {})
+
+
+def test_a_walk_stops_when_the_process_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkd.explore.reader.read_resident", lambda: 10**15)
+    with pytest.raises(
+        ModelError, match=r"^16384 states were found and 1e\+06 GB of memory are in"
+    ):
+        pkd.plan(Endless(), {})
+
+
+@pytest.mark.parametrize("delay", [20, 40])
+def test_a_long_delay_is_refused_at_once(delay: int) -> None:
+    mdp, began = random_mdp(actions=4, horizon=60), time.perf_counter()
+    model = pkd_delay.KnownDelay(mdp, {delay: 1.0}, delay)
+    with pytest.raises(ModelError, match=r"^KnownDelay has \S+ states; a plan of 60 steps needs"):
+        pkd.plan(model, mdp.law())
+    assert time.perf_counter() - began < 10
+
+
+def test_stripes_count_two_layers_and_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = random_mdp(actions=4, horizon=12)
+    model = pkd_delay.KnownDelay(mdp, {6: 1.0}, 6)
+    engine = pkd.compile(model, large=True)
+    memory = engine._borrow(pkd.plan(engine, mdp.law()).belief)
+    values = sum(layer.v.nbytes for layer in memory.layers)
+    monkeypatch.setattr(limits, "memory", lambda: values)
+    with pytest.raises(ModelError, match=r"^KnownDelay has [\d,]+ states; a plan of 12 steps"):
+        pkd.compile(model, large=True, max_states=10**6)
+    monkeypatch.setattr(limits, "memory", lambda: 2 * (values + engine.policy().nbytes))
+    assert pkd.compile(model, large=True, max_states=10**6).n_states == engine.n_states
+
+
+def test_the_refusal_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "memory", lambda: 8 * 10**9)
+    refuse_bytes(8 * 10**9, "it")
+    with pytest.raises(ModelError, match=r"^it needs 9 GB; this machine has 8 GB of memory\. "):
+        refuse_bytes(9 * 10**9, "it")
+
+
+def test_a_long_walk_of_small_layers_takes_linear_time() -> None:
+    seconds = []
+    for most in (4_000, 32_000):
+        began = time.perf_counter()
+        with pytest.raises(ModelError):
+            pkd.compile(Endless(), max_states=most)
+        seconds.append(time.perf_counter() - began)
+    assert seconds[1] < 24 * seconds[0]  # 8 times as long; quadratic would be 64 times
+
+
+def test_a_refusal_can_cross_to_another_process() -> None:
+    with pytest.raises(ModelError) as error:
+        pkd.compile(Endless(), max_states=10)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(limits.time, "perf_counter", lambda: now[0])
+    screen = Terminal()
+    ticker = Ticker(screen)
+    for second, count in ((1.0, 10_000), (4.0, 40_000), (4.1, 41_000)):
+        now[0] = 100.0 + second
+        ticker(count)
+    assert screen.getvalue() == "\rexploring: 40,000 states, 10,000 per second "
+    ticker.close()
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(limits.time, "perf_counter", lambda: now[0])
+    screen = io.StringIO()
+    ticker = Ticker(screen)
+    now[0] = 60.0
+    ticker(1)
+    ticker.close()
+    assert screen.getvalue() == ""
+
+
+def test_a_hook_is_told_how_many_states_were_found() -> None:
+    told: list[int] = []
+    with pytest.raises(ModelError):
+        pkd.compile(Endless(), progress=told.append, max_states=40_000)
+    assert told == [16_384, 32_768]
