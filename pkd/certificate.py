@@ -1,11 +1,11 @@
-"""What data prove about values: an interval for V* or for the value of a policy, and the robust plan.
+"""What data prove: an interval for V* or for the value of a policy, and the robust plan.
 
 Over the sets of laws that the data have not refuted (`pkd.confidence`)
 
     high = max_a sum_y' P_Y(y'|s,a) [r + max {q.V(., y') : q in set(z)}],   low with the minimum,
 
-so with probability 1 - delta the truth lies in [low, high], whatever policy produced the data and at
-whatever time one looks. With a policy given it stands in place of max_a in both.
+so with probability 1 - delta the truth lies in [low, high], whatever policy produced the data and
+at whatever time one looks. With a policy given it stands in place of max_a in both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def certify(
     """[low, high] for V*, or for the value of a policy, from counts {z: {x': n}}.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
     >>> found = pkd.certify(coin.model(), {(0, 0): {0: 500, 1: 500}})  # the true value is 1/2
     >>> round(found.low, 3), round(found.high, 3), found.plan.action(1, 0, None)
     (0.434, 1.0, 0)

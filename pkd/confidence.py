@@ -79,8 +79,8 @@ def reward_radius(
 ) -> float:
     """C with kl(mean, mu) <= C for the mean mu of rewards in [low, high], both scaled to [0, 1].
 
-    A reward x counts as x heads and 1 - x tails of a coin: x -> a^x b^(1-x) is convex, so the wealth
-    of the bet is a supermartingale.
+    A reward x counts as x heads and 1 - x tails of a coin: x -> a^x b^(1-x) is convex, so the
+    wealth of the bet is a supermartingale.
 
     >>> round(reward_radius([0.25] * 40, 0.0, 1.0, 0.05), 6)
     0.144169

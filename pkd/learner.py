@@ -88,12 +88,16 @@ class OptimisticLearner:
 
     @property
     def gap(self) -> float:
-        """upper value - lower value: the robust plan is that close to V* with probability 1 - delta.
+        """upper value - lower value.
+
+        With probability 1 - delta the robust plan is that close to V*.
 
         >>> import pkd
-        >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+        >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+        >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
         >>> counts = {(0, 0): {0: 500, 1: 500}, (0, 1): {0: 1000}}
-        >>> learner = pkd.OptimisticLearner(coin.model(), 10, optimism=pkd.Certified(minimax=False), counts=counts)
+        >>> rule = pkd.Certified(minimax=False)
+        >>> learner = pkd.OptimisticLearner(coin.model(), 10, optimism=rule, counts=counts)
         >>> round(learner.lower_value, 3), round(learner.upper_value, 3), round(learner.gap, 3)
         (0.434, 0.566, 0.132)
         """

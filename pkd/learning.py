@@ -118,7 +118,7 @@ class Learning:
         return changed
 
     def lower(self) -> tuple[float, Plan]:
-        """(a certified lower value of V*, the robust plan that attains it) from the counts so far."""
+        """(a certified lower value of V*, the robust plan that attains it) from all counts."""
         least = self.compiled.pessimistic(self.belief).copy()
         self.compiled.estimate(least, self.tally, self.bonus, self.reward_bonus, self.rng)
         robust = make_plan(self.compiled, least)

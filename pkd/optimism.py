@@ -11,7 +11,8 @@ p the observed frequencies, N = N(z), l = ell(z, y') and w the width of the valu
     Certified          max {qV : KL(p, q) <= C(z)}, the laws that the data have not refuted
 
 Every rule says what it guarantees: "as published" (the rule and the constants of a theorem),
-"certified" (its upper values hold with probability 1 - delta, by `pkd.confidence`), or "no guarantee".
+"certified" (its upper values hold with probability 1 - delta, by `pkd.confidence`), or
+"no guarantee".
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import attrs
 from pkd.model import ModelError
 
 __all__ = [
-    "MVP", "Certified", "Greedy", "Guarantee", "Hoeffding", "Optimism", "PosteriorSampling", "from_config",
+    "MVP", "Certified", "Greedy", "Guarantee", "Hoeffding", "Optimism", "PosteriorSampling",
+    "from_config",
 ]  # fmt: skip
 
 # The forms of the bonus, as `pkd.engine.bonus` knows them.
@@ -170,16 +172,20 @@ class Hoeffding(Optimism):
 class Certified(Optimism):
     """Optimism over the laws that the data have not refuted: max {qV : KL(p, q) <= C(z)}.
 
-    With probability 1 - delta the true laws are in all sets at all times (`pkd.confidence`), so every
-    upper value is at least V*, and the least values over the same sets are at most V*. No number of
-    episodes is needed. minimax: each pair (z, y') takes the smaller of this maximum and MVP-Est, each
-    with delta / 2, so that the regret is also at most that of MVP-Est with delta / 2. exact: the maximum
-    to 1e-9 of the range; otherwise an upper bound of it that is at most a few percent larger.
+    With probability 1 - delta the true laws are in all sets at all times (`pkd.confidence`), so
+    every upper value is at least V*, and the least values over the same sets are at most V*. No
+    number of episodes is needed. minimax: each pair (z, y') takes the smaller of this maximum and
+    MVP-Est, each with delta / 2, so that the regret is also at most that of MVP-Est with delta / 2.
+    exact: the maximum to 1e-9 of the range; otherwise an upper bound of it that is at most a few
+    percent larger.
 
     >>> import pkd
-    >>> coin = pkd.TabularMDP([[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [1.0, 1.0]], horizon=2)
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
     >>> counts = {(0, 0): {0: 50, 1: 50}, (0, 1): {0: 100}}
-    >>> round(pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=Certified(exact=True)).value, 4)
+    >>> rule = Certified(exact=True)
+    >>> found = pkd.optimistic_plan(coin.model(), counts, episodes=10, optimism=rule)
+    >>> round(found.value, 4)
     0.6955
     """
 

@@ -133,7 +133,9 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Writes the plan to an .npz file of plain arrays, for `Plan.load`."""
-        arrays = dict(zip(Belief._fields[:N_ARRAYS], self.belief[:N_ARRAYS], strict=True))
+        arrays: dict[str, np.ndarray] = {
+            name: getattr(self.belief, name) for name in Belief._fields[:N_ARRAYS]
+        }
         constants = np.array([*self.belief[N_ARRAYS:], self.value], float)
         arrays |= {"choices": self.choices, "constants": constants}
         write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
@@ -174,7 +176,7 @@ class Plan:
                     )
             compiled.check_policy(arrays["choices"])
             parts = [arrays[name] for name in Belief._fields[:N_ARRAYS]]
-            belief = Belief(*parts, int(form), *constants, int(rounds))  # type: ignore[arg-type]
+            belief = Belief._make([*parts, int(form), *constants, int(rounds)])
             return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, ModelError):

@@ -126,9 +126,10 @@ def certified(
     least: bool = False,
     policy: Policy | None = None,
 ) -> Values:
-    """Values over the sets of laws that are not refuted: Q = sum_y' P_Y(y') (r + max {q.V(., y') : q in set(z)}).
+    """Values over the sets of laws that are not refuted.
 
-    least: the minimum in place of the maximum. episodes: each pair takes the smaller of the maximum and MVP-Est, each with delta/2.
+    Q = sum_y' P_Y(y') (r + max {q.V(., y') : q in set(z)}). least: the minimum in place of the
+    maximum. episodes: each pair takes the smaller of the maximum and MVP-Est, each with delta/2.
     """
     sizes, mvp = reachable(model), None
     if episodes is not None:
@@ -168,7 +169,10 @@ def certified(
 
 
 def set_radius(n: Sequence[float], bound: int, share: float) -> float:
-    """N C = log(1/share) + log(prod p^n / w(n)); a support of s outcomes is drawn with s uniform on 1..bound, Dirichlet(1/2) on it."""
+    """C = [log(1/share) + log(prod p^n / w(n))] / N.
+
+    w: a support of s outcomes is drawn with s uniform on 1..bound, and Dirichlet(1/2) on it.
+    """
     m, k, total = len(n), sum(c > 0 for c in n), sum(n)
     if not total:
         return math.inf
@@ -184,7 +188,7 @@ def set_radius(n: Sequence[float], bound: int, share: float) -> float:
 def extreme_over_set(
     n: Sequence[float], v: Sequence[float], radius: float, least: bool = False
 ) -> float:
-    """max (or min) {q.v : KL(p, q) <= radius} with p = n / N, by bisection on the multiplier of the constraint."""
+    """max (or min) {q.v : KL(p, q) <= radius}, p = n / N, by bisection on the multiplier."""
     if least:
         return -extreme_over_set(n, [-value for value in v], radius)
     top, total = max(v), sum(n)
@@ -200,7 +204,7 @@ def extreme_over_set(
         )
 
     if all(gap > 0 for _, gap in seen) and divergence(0.0) <= radius:
-        # The unseen top takes the mass that q_j ~ p_j / gap_j leaves; KL = radius says how much that is.
+        # The unseen top takes the mass that q_j ~ p_j / gap_j leaves; KL = radius says how much.
         return top - math.exp(sum(p * math.log(gap) for p, gap in seen) - radius)
     low, high = math.log(1e-300), math.log(max(gap for _, gap in seen)) + 40
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""Certified values: both engines against the definition, and upper and lower values around the optimum."""
+"""Certified values: both engines against the definition, and bounds around the optimum."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_every_plan_of_a_run_holds_the_optimum(name: str, replan: Any) -> None:
 
 @both_engines
 def test_runs_agree_whatever_the_engine(large: bool) -> None:
-    """The fused loop, the plain loop and the engines follow one algorithm; exact values agree to rounding."""
+    """The fused loop, the plain loop and the engines agree; exact values do so to rounding."""
     problem = pkd.as_problem("riverswim")
     compiled = pkd.compile(problem.model(), large=large)
     run = pkd.learn(compiled, problem.law(), 40, optimism=pkd.Certified(exact=True), replan="every")
@@ -219,7 +219,7 @@ def test_the_last_plan_of_a_saved_run_keeps_its_values(tmp_path: Any) -> None:
 
 
 def test_a_learner_knows_how_far_it_is_from_the_optimum() -> None:
-    """U_1 - L_1 shrinks as samples come in, and holds the distance of the robust plan to the optimum."""
+    """U_1 - L_1 shrinks with more samples and bounds how far the robust plan is from the best."""
     problem = pkd.as_problem("riverswim")
     model, law, gaps = pkd.compile(problem.model()), problem.law(), list[float]()
     best = pkd.plan(model, law).value

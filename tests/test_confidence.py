@@ -1,4 +1,7 @@
-"""The sets of laws that data have not refuted: the mixture over supports against extended precision and exact sums."""
+"""The sets of laws that data have not refuted: the mixture over supports.
+
+It is compared with extended precision and with exact sums.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,10 @@ def test_counts_up_to_1e12_lose_no_digits(counts: list[float], data: st.DataObje
 def test_the_wealth_of_the_bet_is_a_martingale_with_mean_1(
     law: tuple[float, ...], bound: int
 ) -> None:
-    """The expected wealth after n samples is the mass of w on the sequences that can occur: 1 for a full support."""
+    """The expected wealth is the mass of w on the sequences that can occur.
+
+    It is 1 for a full support.
+    """
     for length in range(1, 6):
         mean = 0.0
         for sequence in itertools.product(range(3), repeat=length):
@@ -100,7 +106,10 @@ def test_one_outcome_costs_only_the_budget() -> None:
 
 
 def textbook_interval(heads: int, tails: int, delta: float) -> tuple[float, float]:
-    """{mu : kl(mean, mu) <= C}, C from w = 1/2 (1/2 [one side seen] + B(h + 1/2, t + 1/2) / pi), by bisection in 60 digits."""
+    """{mu : kl(mean, mu) <= C} by bisection in 60 digits.
+
+    C is from w = 1/2 (1/2 [one side seen] + B(h + 1/2, t + 1/2) / pi).
+    """
     n, h, t = mp.mpf(heads + tails), mp.mpf(heads), mp.mpf(tails)
     w = mp.beta(h + 0.5, t + 0.5) / mp.pi / 2
     if heads == 0 or tails == 0:

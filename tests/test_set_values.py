@@ -18,8 +18,8 @@ mp.dps = 30
 def largest(p: Sequence[float], v: Sequence[float], c: float) -> mpmath.mpf:
     """max {q.v : KL(p, q) <= c} - p.v by bisection on the multiplier, in 30 digits.
 
-    q_j = p_j theta / (nu - v_j) with nu > max v; where even nu = top leaves KL below c, what is left of
-    the mass goes to the top, which was not seen.
+    q_j = p_j theta / (nu - v_j) with nu > max v; where even nu = top leaves KL below c, what is
+    left of the mass goes to the top, which was not seen.
     """
     seen = [(mp.mpf(float(a)), mp.mpf(float(b))) for a, b in zip(p, v, strict=True) if a > 0]
     total = mp.fsum(a for a, _ in seen)
@@ -54,7 +54,7 @@ Draw = tuple[np.ndarray, np.ndarray, float]
 
 
 def draw(rng: random.Random) -> Draw:
-    """Counts from 1 to 1e12, values of any scale, unseen outcomes, ties, and radii from 0 to infinity."""
+    """Counts from 1 to 1e12, values of any scale, unseen outcomes, ties, radii of 0 to infinity."""
     m = rng.randint(1, 6)
     n = np.array([0 if rng.random() < 0.25 else round(10 ** rng.uniform(0, 12)) for _ in range(m)])
     if not n.any():

@@ -15,7 +15,10 @@ Floats = np.ndarray  # float64
 
 
 class Belief(NamedTuple):
-    """A law, and for an optimistic one the counts and the constants of the bonus. Arrays come first."""
+    """A law, and for an optimistic one the counts and the constants of the bonus.
+
+    Arrays come first.
+    """
 
     p: Floats  # (outcomes of all law rows,)
     n: Floats  # (unknown rows,) N(z)

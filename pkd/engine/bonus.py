@@ -8,7 +8,7 @@ largest of them:
     SUM, MAX:   factor = c1 sqrt(l / N),  scale = c2 l / N
     HOEFFDING:  factor = 0,               scale = c1 l / sqrt(N)
 
-    CERTIFIED:  the largest value over a set of laws (`pkd.engine.set_values`), or SUM if it is smaller
+    CERTIFIED:  the largest value over a set of laws (`pkd.engine.set_values`), or SUM if smaller
 
 A new rule is a new form here and a new class in `pkd.optimism`.
 """

@@ -233,7 +233,8 @@ class Compiled(ABC):
             return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
         if bonus.form == CERTIFIED and bonus.free == math.inf:  # no part of it is MVP-Est
             return Belief(
-                p, n, mean, ell, *sets, CERTIFIED, 0.0, 0.0, math.inf, math.inf, 0.0, 1.0, bonus.rounds
+                p, n, mean, ell, *sets, CERTIFIED, 0.0, 0.0, math.inf, math.inf, 0.0, 1.0,
+                bonus.rounds,
             )  # fmt: skip
         if self.weights:
             rows, shares = np.array(list(self.weights)).T
@@ -257,7 +258,7 @@ class Compiled(ABC):
             confidence.fill_radii(self.row_ptr, counts, belief.bound, belief.budget, belief.radius)
 
     def pessimistic(self, belief: Belief) -> Belief:
-        """The same sets of laws for least values; `estimate` fills in the means of unknown rewards."""
+        """The same sets of laws for least values; `estimate` fills in the means of rewards."""
         if belief.form != CERTIFIED:
             raise ModelError("least values need a certified belief; give optimism=Certified()")
         return belief._replace(

@@ -1,9 +1,10 @@
 """Which laws the data refute: the evidence of counts n against a law, by a mixture over supports.
 
-A law p is refuted when a bet against it has won 1 / (weight delta) times its stake. The bet's wealth is
-w(n) / prod_i p_i^n_i, where w(n) is the probability of the observed sequence under a mixture of laws:
-the size s of the support is uniform on 1..B, all supports of one size are alike, and the law on the
-support is Dirichlet(1/2). With m outcomes, of which k were seen, N samples and p^ = n / N:
+A law p is refuted when a bet against it has won 1 / (weight delta) times its stake. The wealth of
+the bet is w(n) / prod_i p_i^n_i, where w(n) is the probability of the observed sequence under a
+mixture of laws: the size s of the support is uniform on 1..B, all supports of one size are alike,
+and the law on the support is Dirichlet(1/2). With m outcomes, of which k were seen, N samples and
+p^ = n / N:
 
     w(n)     = (1/B) sum_{s=k..B} [C(m-k, s-k) / C(m, s)] w_s(n)
     w_s(n)   = Gamma(s/2) / Gamma(N + s/2) prod_{seen i} Gamma(n_i + 1/2) / Gamma(1/2)
@@ -37,7 +38,10 @@ def stirling(x):
 
 @jit()
 def shifted(n, a):
-    """log Gamma(n + a) - [n log n - n + (a - 1/2) log n + log(2 pi) / 2] for n > 0; small for large n."""
+    """log Gamma(n + a) - [n log n - n + (a - 1/2) log n + log(2 pi) / 2] for n > 0.
+
+    It is small for large n.
+    """
     # a / n may overflow: a reward can be a tiny fraction of its range.
     grown = math.log1p(a / n) if n > a else math.log(n + a) - math.log(n)
     return (n + a - 0.5) * grown - a + stirling(n + a)
@@ -58,7 +62,7 @@ def log_choices(m, k, s):
 
 @jit()
 def evidence(counts, lo, hi, bound):
-    """log(prod_i p^_i^n_i / w(n)) of counts[lo:hi] with support size at most `bound`; 0 without data.
+    """log(prod_i p^_i^n_i / w(n)) of counts[lo:hi], supports of at most `bound`; 0 without data.
 
     Counts need not be whole numbers. A bound below the number of outcomes seen is raised to it.
     """

@@ -1,17 +1,17 @@
 """Values over a set of laws: the largest q.V over {q : KL(p, q) <= C}, as a gain over p.V.
 
-Only gaps matter. With top = max V over ALL outcomes, seen or not, a_j = top - V_j, a = sum_j p_j a_j,
-M = a + g and phi(x) = x - log(1 + x), weak duality gives for EVERY g >= 0
+Only gaps matter. With top = max V over ALL outcomes, seen or not, a_j = top - V_j,
+a = sum_j p_j a_j, M = a + g and phi(x) = x - log(1 + x), weak duality gives for EVERY g >= 0
 
     gain = max q.V - p.V  <=  M (1 - exp(-C - T)),    T = sum_j p_j phi((a_j - a) / M),
 
 with equality at the best g. No iterate can fall below the truth, an error in g enters squared, and
-nothing cancels as C -> 0. The best g is where KL(p, q_g) = C, q_g ~ p_j / (g + a_j); or g = 0, where
-the top was never seen and is likely enough. The least q.V is the largest for -V.
+nothing cancels as C -> 0. The best g is where KL(p, q_g) = C, q_g ~ p_j / (g + a_j); or g = 0,
+where the top was never seen and is likely enough. The least q.V is the largest for -V.
 
-Three forms: `gain` to the end (exact), `gain` with one round, and a table for many columns: phi lies
-below the parabola that touches it at one point and meets it at the top outcome, and 1 - exp is concave,
-so gain <= a (alpha + beta Var / a^2), with alpha and beta from C alone.
+Three forms: `gain` to the end (exact), `gain` with one round, and a table for many columns: phi
+lies below the parabola that touches it at one point and meets it at the top outcome, and 1 - exp is
+concave, so gain <= a (alpha + beta Var / a^2), with alpha and beta from C alone.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def dual(M, T, C):
 def newton(g, M, S, W, T, C):
     """(step in log g, |d dual / d log g|, whether g is too small).
 
-    S = sum p x^2 / (1 + x), W = sum p x^2 / (1 + x)^2, x = (a_j - a) / M. KL(p, q_g) = log(1 + S) - T;
-    log KL + 2 KL is almost linear in log g at both ends.
+    S = sum p x^2 / (1 + x), W = sum p x^2 / (1 + x)^2, x = (a_j - a) / M.
+    KL(p, q_g) = log(1 + S) - T; log KL + 2 KL is almost linear in log g at both ends.
     """
     kl = max(S - phi(S, 1.0 + S) - T, 1e-300)
     slope = (1.0 / kl + 2.0) * (g / M) * (W - S * S) / (1.0 + S)
@@ -141,8 +141,8 @@ def gain(p, at, stride, gaps, size, C, rounds):
 def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
     """`gain` with one round for the laws p[at + pairs j + i], i < pairs, which share their gaps.
 
-    Fills a[i] = sum_j p_j gap_j, square[i] = the variance of the gaps, and out[i]. work: (3, pairs) at
-    least. Every loop over i is vectorised.
+    Fills a[i] = sum_j p_j gap_j, square[i] = the variance of the gaps, and out[i]. work: (3, pairs)
+    at least. Every loop over i is vectorised.
     """
     cube, g, T = work[0], work[1], work[2]
     for i in range(pairs):
@@ -178,8 +178,8 @@ def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
 def fill_table(C, out):
     """out[2k], out[2k + 1] = alpha, beta of the bound for Var / a^2 near place k; 2 PLACES numbers.
 
-    The worst law of a given mean, variance and top has two points. Each place is valid whatever its g
-    is: the search for g only makes it tight.
+    The worst law of a given mean, variance and top has two points. Each place is valid whatever its
+    g is: the search for g only makes it tight.
     """
     if C >= CERTAIN or C <= 0.0:
         for k in range(PLACES):
@@ -211,7 +211,10 @@ def fill_table(C, out):
 
 @jit()
 def table_gain(a, variance, table, at):
-    """a (alpha + beta Var / a^2) from table[at:], at most a. The place is clamped, never Var / a^2."""
+    """a (alpha + beta Var / a^2) from table[at:], at most a.
+
+    The place is clamped, never Var / a^2.
+    """
     v = max(variance, 0.0) / max(a * a, 1e-290)
     bits = np.float64(min(max(v, SMALLEST), LARGEST)).view(np.uint64)
     k = np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)

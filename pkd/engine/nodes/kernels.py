@@ -275,8 +275,9 @@ def value_over_sets(
 ):  # fmt: skip
     """e = the largest (sign 1) or least (sign -1) q.V over {q : KL(p, q) <= C(z)}, for one group.
 
-    It is the smaller of that and MVP-Est where N(z) > free. Gaps are in units of the range of V over all
-    outcomes, seen or not. rows: (7, pairs) at least; the compiler is the reason for the parameters.
+    It is the smaller of that and MVP-Est where N(z) > free. Gaps are in units of the range of V
+    over all outcomes, seen or not. rows: (7, pairs) at least; the compiler is the reason for the
+    parameters.
     """
     edge = other = v[nodes[at]]
     for j in range(at + 1, at + size):

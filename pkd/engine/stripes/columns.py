@@ -246,7 +246,7 @@ def add_set_values(
     v0, e, s, gains, n, sign, mvp, factor, term, scale, ranged, low, high, constant, ceiling, keep,
     weight, q,
 ):  # fmt: skip
-    """q[i] = min(ceiling, constant + pV + sign gain), the smaller of that and MVP-Est with `mvp`."""
+    """q[i] = min(ceiling, constant + pV + sign gain); with `mvp` at most MVP-Est."""
     for i in range(n):
         mean = e[i] + v0[i]
         value = mean + sign * gains[i]

@@ -225,13 +225,16 @@ class StripeEngine(Compiled):
         g, size = self.arrays.stripes, len(belief.p)
         rows = len(self.row_ptr) - 1
         end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
-        pack = kernels.pack_whole if belief.form == CERTIFIED else kernels.pack
-        pack(self.row_ptr, g.row_x, belief.p, end, x, q)
-        rewards = map(self._fill, (belief.mean, *reward_limits(self.rewards)))
-        return kernels.Pack(end, x, q, *rewards, int(np.diff(self.row_ptr).max(initial=1)))
+        if belief.form == CERTIFIED:
+            kernels.pack_whole(self.row_ptr, g.row_x, belief.p, end, x, q)
+        else:
+            kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
+        lowest, highest = map(self._fill, reward_limits(self.rewards))
+        longest = int(np.diff(self.row_ptr).max(initial=1))
+        return kernels.Pack(end, x, q, self._fill(belief.mean), lowest, highest, longest)
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
-        """The tables of the values over sets of laws; empty for exact values, None for other rules."""
+        """The tables of values over sets of laws; empty for exact values, None for other rules."""
         if belief.form != CERTIFIED:
             return None
         quick = belief.rounds == ONE_ROUND

@@ -179,8 +179,8 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
         V(x, y) = max Q over actions
 
     CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
-    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None for all other forms,
-    so that they need not wait for this code to be compiled.
+    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None for all other
+    forms, so that they need not wait for this code to be compiled.
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
@@ -307,7 +307,8 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                             )
                         if tables is not None:
                             moments_and_edge(
-                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge, copies
+                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge,
+                                copies,
                             )  # fmt: skip
                             if b.rounds == ONE_ROUND:
                                 table_gains(
@@ -433,9 +434,9 @@ def pack(row_ptr, row_x, p, end, x, q):
 
 @jit()
 def pack_whole(row_ptr, row_x, p, end, x, q):
-    """Keeps all outcomes, since values over sets need the unseen ones; the most likely one comes first.
+    """Keeps all outcomes, since values over sets need the unseen ones.
 
-    Moments around that one lose the fewest digits.
+    The most likely one comes first: moments around it lose the fewest digits.
     """
     for row in range(end.shape[0]):
         lo, best = row_ptr[row], row_ptr[row]
