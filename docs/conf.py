@@ -40,7 +40,9 @@ extensions = [
     "live_pages",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
-suppress_warnings = ["config.cache"]  # functions in this file cannot be cached, and need not be
+# Functions in this file cannot be cached, and need not be. pkd and pkd_examples both have a class
+# Problem, which signatures name without its package.
+suppress_warnings = ["config.cache", "ref.python"]
 html_theme = "furo"
 html_title = f"pkd {release}"
 html_static_path = ["_static/site.css", str(mathjax_file())]
