@@ -24,10 +24,10 @@ S, A, B, H = 20, 4, 5, 20
 
 
 def set_threads(count: int) -> None:
-    """Says how many threads a plan may use."""
-    import numba
+    """Sets how many threads a sweep may use."""
+    from pkd.engine.threads import set_threads
 
-    numba.set_num_threads(count)
+    set_threads(count)
 
 
 def make_world() -> pkd.TabularMDP:
