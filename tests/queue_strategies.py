@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import attrs
 from hypothesis import strategies as st
 
-from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward
+from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward, sure
 from pkd.queue import Queue
 from tests import reference
 
@@ -45,6 +45,8 @@ class QueueShape:
     end: float = 0.0
     known: float = 0.3
     none: float = 0.0
+    alike: float = 0.0  # of phases in which all x move alike and stay what they are
+    paid: float = 1.0  # of phases that pay anything but 0
     settlement: bool = False
     spread_start: bool = False
     unknown_rewards: bool = False
@@ -157,7 +159,7 @@ class QueueModel(PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         phase, queue, _ = self.unwrap(y)
         length = _count(queue)
-        rng = self._dice("kind", x, phase, length)
+        rng = self._dice("kind", self._kind_of(x, phase), phase, length)
         if rng.random() < self.shape.end:
             return END
         last = phase == self.n_phases - 1
@@ -170,6 +172,8 @@ class QueueModel(PartiallyKnownMDP):
         return here
 
     def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
+        if self._share_of("paid", self.unwrap(y)[0]) >= self.shape.paid:
+            return 0.0
         rng = self._ask("reward", x, y, a)
         if self.shape.unknown_rewards and rng.random() < 0.3:
             i = rng.randrange(2)
@@ -210,11 +214,11 @@ class QueueModel(PartiallyKnownMDP):
             phases = list(range(self.n_phases))
         phases = rng.sample(phases, rng.randint(1, min(2, len(phases))))
         weights = [rng.uniform(0.1, 1) for _ in phases]
-        same = self._feature(rng)
+        same = self._feature(rng, x, phase)
         branches = []
         for i, to in enumerate(phases):
             # Two branches to one y' must have one feature.
-            z = self._feature(rng) if len(set(phases)) == len(phases) else same
+            z = self._feature(rng, x, phase) if len(set(phases)) == len(phases) else same
             fewer = drains and to == phase
             after, beside = self._change(rng, queue, other, a, fewer)
             branches.append((weights[i] / sum(weights), self.wrap(to, after, beside), z))
@@ -252,7 +256,9 @@ class QueueModel(PartiallyKnownMDP):
             queue = queue.clear().push(entry, entry)
         return queue.pop(max(0, len(queue) - shape.longest)), other
 
-    def _feature(self, rng: random.Random) -> Any:
+    def _feature(self, rng: random.Random, x: Any, phase: int) -> Any:
+        if self._is_alike(phase):
+            return sure(x)
         if rng.random() < self.shape.known:
             if rng.random() < 0.5:
                 return Known({rng.choice(self.xs): 1.0})
@@ -263,9 +269,19 @@ class QueueModel(PartiallyKnownMDP):
     def _ask(self, question: str, x: Any, y: Any, a: Any) -> random.Random:
         """A generator for one answer, seeded by what the answer depends on."""
         phase, queue, other = self.unwrap(y)
-        length = _count(queue)
+        x, length = self._kind_of(x, phase), _count(queue)
         how = self._dice("look", question, x, phase, length).choice(self.shape.looks)
         return self._dice(question, x, phase, a, length, repr(other), _look(queue, how))
+
+    def _is_alike(self, phase: int) -> bool:
+        return self._share_of("alike", phase) < self.shape.alike
+
+    def _share_of(self, question: str, phase: int) -> float:
+        return self._dice(question, phase).random()
+
+    def _kind_of(self, x: Any, phase: int) -> Any:
+        """x, or the same for all x where they are alike."""
+        return "any" if self._is_alike(phase) else x
 
     def _dice(self, *key: Any) -> random.Random:
         return random.Random(f"{self.shape.seed} {key!r}")
@@ -317,6 +333,8 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "end": st.sampled_from([0.0, 0.15]),
         "known": st.sampled_from([0.0, 0.4, 0.8]),
         "none": st.sampled_from([0.0, 0.2]),
+        "alike": st.sampled_from([0.0, 0.5, 0.8]),
+        "paid": st.sampled_from([1.0, 0.5]),
         "settlement": st.booleans(),
         "spread_start": st.booleans(),
         "unknown_rewards": st.booleans(),
@@ -351,6 +369,8 @@ def random_shape(seed: int) -> QueueShape:
         end=rng.choice([0.0, 0.15]),
         known=rng.choice([0.0, 0.4, 0.8]),
         none=rng.choice([0.0, 0.2]),
+        alike=rng.choice([0.0, 0.5, 0.8]),
+        paid=rng.choice([1.0, 0.5]),
         settlement=rng.random() < 0.5,
         spread_start=rng.random() < 0.5,
         unknown_rewards=rng.random() < 0.5,
