@@ -41,6 +41,7 @@ class QueueShape:
     strange_entries: bool = False
     differing_actions: bool = False
     chance: float = 0.3
+    pipeline: bool = False  # phase 0 decides and pushes, the others are CHANCE states one after another
     drains: bool = False  # CHANCE states pop one entry after the other
     end: float = 0.0
     known: float = 0.3
@@ -105,7 +106,7 @@ class QueueModel(PartiallyKnownMDP):
         self.horizon = shape.horizon
         self.xs = XS[: shape.n_x]
         self.letters = (*ACTIONS[: shape.n_actions], *(OTHERS if shape.strange_entries else ()))
-        self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases
+        self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases + shape.pipeline
         self.weights: dict[Any, float] | None = None
 
     # -- y --------------------------------------------------------------------------------------------
@@ -163,6 +164,8 @@ class QueueModel(PartiallyKnownMDP):
         if rng.random() < self.shape.end:
             return END
         last = phase == self.n_phases - 1
+        if self.shape.pipeline:
+            return CHANCE if phase > 0 else ACTIONS[: self.shape.n_actions]
         if rng.random() < self.shape.chance and (not last or (self.shape.drains and length > 0)):
             return CHANCE
         here = list(ACTIONS[: self.shape.n_actions])
@@ -206,13 +209,19 @@ class QueueModel(PartiallyKnownMDP):
         rng = self._ask(part, x, y, a)
         chance = a is None
         drains = chance and self.shape.drains and _count(queue) > 0
-        if drains and (phase == self.n_phases - 1 or rng.random() < 0.7):
+        if self.shape.pipeline:
+            onward = (phase + 1) % self.n_phases
+            phases = [onward, 0] if rng.random() < 0.3 and onward > 0 else [onward]
+            if rng.random() < 0.2 and 0 < phase < self.n_phases - 2:
+                phases = [phase + 1, phase + 2]
+        elif drains and (phase == self.n_phases - 1 or rng.random() < 0.7):
             phases = [phase]
         elif chance:
             phases = list(range(phase + 1, self.n_phases))
         else:
             phases = list(range(self.n_phases))
-        phases = rng.sample(phases, rng.randint(1, min(2, len(phases))))
+        if not self.shape.pipeline:
+            phases = rng.sample(phases, rng.randint(1, min(2, len(phases))))
         weights = [rng.uniform(0.1, 1) for _ in phases]
         same = self._feature(rng, x, phase)
         branches = []
@@ -221,6 +230,8 @@ class QueueModel(PartiallyKnownMDP):
             z = self._feature(rng, x, phase) if len(set(phases)) == len(phases) else same
             fewer = drains and to == phase
             after, beside = self._change(rng, queue, other, a, fewer)
+            if self.shape.pipeline and queue is not None:
+                after = self._pass_on(rng, queue, a)
             branches.append((weights[i] / sum(weights), self.wrap(to, after, beside), z))
         if rng.random() < 0.2:
             p, y_next, z = branches.pop()
@@ -256,6 +267,14 @@ class QueueModel(PartiallyKnownMDP):
             queue = queue.clear().push(entry, entry)
         return queue.pop(max(0, len(queue) - shape.longest)), other
 
+    def _pass_on(self, rng: random.Random, queue: Queue, a: Any) -> Queue:
+        """A decision pushes its action; later phases pop, most often when the queue is too long."""
+        if a is not None:
+            return queue.push(a)
+        if len(queue) > self.shape.longest:
+            return queue.pop()
+        return queue.pop() if rng.random() < 0.3 else queue
+
     def _feature(self, rng: random.Random, x: Any, phase: int) -> Any:
         if self._is_alike(phase):
             return sure(x)
@@ -274,6 +293,8 @@ class QueueModel(PartiallyKnownMDP):
         return self._dice(question, x, phase, a, length, repr(other), _look(queue, how))
 
     def _is_alike(self, phase: int) -> bool:
+        if self.shape.pipeline and phase == 0:
+            return True
         return self._share_of("alike", phase) < self.shape.alike
 
     def _share_of(self, question: str, phase: int) -> float:
@@ -289,7 +310,8 @@ class QueueModel(PartiallyKnownMDP):
     def _some_queue(self, rng: random.Random) -> Queue | None:
         if self.shape.none and rng.random() < self.shape.none:
             return None
-        return Queue(rng.choice(self.letters) for _ in range(rng.randint(0, self.shape.longest)))
+        length = self.shape.longest if self.shape.pipeline else rng.randint(0, self.shape.longest)
+        return Queue(rng.choice(self.letters) for _ in range(length))
 
 
 def _count(queue: Queue | None) -> int:
@@ -329,6 +351,7 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "strange_entries": st.booleans(),
         "differing_actions": st.booleans(),
         "chance": st.sampled_from([0.0, 0.3, 0.6]),
+        "pipeline": st.booleans(),
         "drains": st.booleans(),
         "end": st.sampled_from([0.0, 0.15]),
         "known": st.sampled_from([0.0, 0.4, 0.8]),
@@ -365,6 +388,7 @@ def random_shape(seed: int) -> QueueShape:
         strange_entries=rng.random() < 0.5,
         differing_actions=rng.random() < 0.5,
         chance=rng.choice([0.0, 0.3, 0.6]),
+        pipeline=rng.random() < 0.5,
         drains=rng.random() < 0.5,
         end=rng.choice([0.0, 0.15]),
         known=rng.choice([0.0, 0.4, 0.8]),
