@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import attrs
 from hypothesis import strategies as st
 
-from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward
+from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward, sure
 from pkd.queue import Queue
 from tests import reference
 
@@ -45,10 +45,13 @@ class QueueShape:
     strange_entries: bool = False
     differing_actions: bool = False
     chance: float = 0.3
+    pipeline: bool = False  # phase 0 decides and pushes, the others are CHANCE states one after another
     drains: bool = False  # CHANCE states pop one entry after the other
     end: float = 0.0
     known: float = 0.3
     none: float = 0.0
+    alike: float = 0.0  # of phases in which all x move alike and stay what they are
+    paid: float = 1.0  # of phases that pay anything but 0
     settlement: bool = False
     spread_start: bool = False
     unknown_rewards: bool = False
@@ -110,7 +113,7 @@ class QueueModel(PartiallyKnownMDP):
         self.horizon = shape.horizon
         self.xs = XS[: shape.n_x]
         self.letters = (*ACTIONS[: shape.n_actions], *(OTHERS if shape.strange_entries else ()))
-        self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases
+        self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases + shape.pipeline
         self.weights: dict[Any, float] | None = None
 
     # -- y ---------------------------------------------------------------------------------------
@@ -164,10 +167,12 @@ class QueueModel(PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         phase, queue, _ = self.unwrap(y)
         length = _count(queue)
-        rng = self._dice("kind", x, phase, length)
+        rng = self._dice("kind", self._kind_of(x, phase), phase, length)
         if rng.random() < self.shape.end:
             return END
         last = phase == self.n_phases - 1
+        if self.shape.pipeline:
+            return CHANCE if phase > 0 else ACTIONS[: self.shape.n_actions]
         if rng.random() < self.shape.chance and (not last or (self.shape.drains and length > 0)):
             return CHANCE
         here = list(ACTIONS[: self.shape.n_actions])
@@ -177,6 +182,8 @@ class QueueModel(PartiallyKnownMDP):
         return here
 
     def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
+        if self._share_of("paid", self.unwrap(y)[0]) >= self.shape.paid:
+            return 0.0
         rng = self._ask("reward", x, y, a)
         if self.shape.unknown_rewards and rng.random() < 0.3:
             i = rng.randrange(2)
@@ -209,21 +216,29 @@ class QueueModel(PartiallyKnownMDP):
         rng = self._ask(part, x, y, a)
         chance = a is None
         drains = chance and self.shape.drains and _count(queue) > 0
-        if drains and (phase == self.n_phases - 1 or rng.random() < 0.7):
+        if self.shape.pipeline:
+            onward = (phase + 1) % self.n_phases
+            phases = [onward, 0] if rng.random() < 0.3 and onward > 0 else [onward]
+            if rng.random() < 0.2 and 0 < phase < self.n_phases - 2:
+                phases = [phase + 1, phase + 2]
+        elif drains and (phase == self.n_phases - 1 or rng.random() < 0.7):
             phases = [phase]
         elif chance:
             phases = list(range(phase + 1, self.n_phases))
         else:
             phases = list(range(self.n_phases))
-        phases = rng.sample(phases, rng.randint(1, min(2, len(phases))))
+        if not self.shape.pipeline:
+            phases = rng.sample(phases, rng.randint(1, min(2, len(phases))))
         weights = [rng.uniform(0.1, 1) for _ in phases]
-        same = self._feature(rng)
+        same = self._feature(rng, x, phase)
         branches = []
         for i, to in enumerate(phases):
             # Two branches to one y' must have one feature.
-            z = self._feature(rng) if len(set(phases)) == len(phases) else same
+            z = self._feature(rng, x, phase) if len(set(phases)) == len(phases) else same
             fewer = drains and to == phase
             after, beside = self._change(rng, queue, other, a, fewer)
+            if self.shape.pipeline and queue is not None:
+                after = self._pass_on(rng, queue, a)
             branches.append((weights[i] / sum(weights), self.wrap(to, after, beside), z))
         if rng.random() < 0.2:
             p, y_next, z = branches.pop()
@@ -259,7 +274,17 @@ class QueueModel(PartiallyKnownMDP):
             queue = queue.clear().push(entry, entry)
         return queue.pop(max(0, len(queue) - shape.longest)), other
 
-    def _feature(self, rng: random.Random) -> Any:
+    def _pass_on(self, rng: random.Random, queue: Queue, a: Any) -> Queue:
+        """A decision pushes its action; later phases pop, most often when the queue is too long."""
+        if a is not None:
+            return queue.push(a)
+        if len(queue) > self.shape.longest:
+            return queue.pop()
+        return queue.pop() if rng.random() < 0.3 else queue
+
+    def _feature(self, rng: random.Random, x: Any, phase: int) -> Any:
+        if self._is_alike(phase):
+            return sure(x)
         if rng.random() < self.shape.known:
             if rng.random() < 0.5:
                 return Known({rng.choice(self.xs): 1.0})
@@ -270,9 +295,21 @@ class QueueModel(PartiallyKnownMDP):
     def _ask(self, question: str, x: Any, y: Any, a: Any) -> random.Random:
         """A generator for one answer, seeded by what the answer depends on."""
         phase, queue, other = self.unwrap(y)
-        length = _count(queue)
+        x, length = self._kind_of(x, phase), _count(queue)
         how = self._dice("look", question, x, phase, length).choice(self.shape.looks)
         return self._dice(question, x, phase, a, length, repr(other), _look(queue, how))
+
+    def _is_alike(self, phase: int) -> bool:
+        if self.shape.pipeline and phase == 0:
+            return True
+        return self._share_of("alike", phase) < self.shape.alike
+
+    def _share_of(self, question: str, phase: int) -> float:
+        return self._dice(question, phase).random()
+
+    def _kind_of(self, x: Any, phase: int) -> Any:
+        """x, or the same for all x where they are alike."""
+        return "any" if self._is_alike(phase) else x
 
     def _dice(self, *key: Any) -> random.Random:
         return random.Random(f"{self.shape.seed} {key!r}")
@@ -280,7 +317,8 @@ class QueueModel(PartiallyKnownMDP):
     def _some_queue(self, rng: random.Random) -> Queue | None:
         if self.shape.none and rng.random() < self.shape.none:
             return None
-        return Queue(rng.choice(self.letters) for _ in range(rng.randint(0, self.shape.longest)))
+        length = self.shape.longest if self.shape.pipeline else rng.randint(0, self.shape.longest)
+        return Queue(rng.choice(self.letters) for _ in range(length))
 
 
 def _count(queue: Queue | None) -> int:
@@ -320,10 +358,13 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "strange_entries": st.booleans(),
         "differing_actions": st.booleans(),
         "chance": st.sampled_from([0.0, 0.3, 0.6]),
+        "pipeline": st.booleans(),
         "drains": st.booleans(),
         "end": st.sampled_from([0.0, 0.15]),
         "known": st.sampled_from([0.0, 0.4, 0.8]),
         "none": st.sampled_from([0.0, 0.2]),
+        "alike": st.sampled_from([0.0, 0.5, 0.8]),
+        "paid": st.sampled_from([1.0, 0.5]),
         "settlement": st.booleans(),
         "spread_start": st.booleans(),
         "unknown_rewards": st.booleans(),
@@ -354,10 +395,13 @@ def random_shape(seed: int) -> QueueShape:
         strange_entries=rng.random() < 0.5,
         differing_actions=rng.random() < 0.5,
         chance=rng.choice([0.0, 0.3, 0.6]),
+        pipeline=rng.random() < 0.5,
         drains=rng.random() < 0.5,
         end=rng.choice([0.0, 0.15]),
         known=rng.choice([0.0, 0.4, 0.8]),
         none=rng.choice([0.0, 0.2]),
+        alike=rng.choice([0.0, 0.5, 0.8]),
+        paid=rng.choice([1.0, 0.5]),
         settlement=rng.random() < 0.5,
         spread_start=rng.random() < 0.5,
         unknown_rewards=rng.random() < 0.5,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from functools import lru_cache
+from collections import Counter
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -124,30 +125,36 @@ def assert_evaluations(case: Any, compiled: Compiled, worst: Worst) -> None:
 def visits(case: Any, policy: Any) -> tuple[float, float, dict[Any, float]]:
     """(mean, variance of the return, expected number of each (z, x')) of a policy, by recursion."""
     model, law = case.model, case.law
-    seen: dict[Any, float] = {}
 
-    def follow(h: int, x: Any, y: Any, p: float) -> tuple[float, float]:
-        """E R and E R^2 of the return to go, reached with probability p."""
+    @cache
+    def follow(h: int, x: Any, y: Any) -> tuple[float, float, dict[Any, float]]:
+        """E R and E R^2 of the return to go, and the expected numbers from here on."""
         if reference.is_over(model, h, x, y):
-            return model.final(x, y), model.final(x, y) ** 2
+            return model.final(x, y), model.final(x, y) ** 2, {}
         a = None if model.actions(x, y) is pkd.CHANCE else policy(h, x, y)
         r = model.reward(x, y, a)
         paid = law[r.feature] if isinstance(r, pkd.UnknownReward) else {r: 1.0}
         r1, r2 = (sum(q * value**k for value, q in paid.items()) for k in (1, 2))
-        one = two = 0.0
-        for q, h_next, y_next, z in reference.branches(model, h, x, y, a):
+        after, seen = [], Counter[Any]()
+        for p, h_next, y_next, z in reference.branches(model, h, x, y, a):
             known = isinstance(z, pkd.Known)
-            for x_next, u in dict(z.law).items() if known else law[z].items():
-                if u > 0:
-                    if not known:
-                        seen[z, x_next] = seen.get((z, x_next), 0.0) + p * q * u
-                    e1, e2 = follow(h_next, x_next, y_next, p * q * u)
-                    one, two = one + q * u * e1, two + q * u * e2
-        return r1 + one, r2 + 2 * r1 * one + two
+            for x_next, q in dict(z.law).items() if known else law[z].items():
+                if q > 0:
+                    after.append((p * q, *follow(h_next, x_next, y_next)))
+                    seen.update({} if known else {(z, x_next): p * q})
+        for p, _, _, later in after:
+            seen.update({pair: p * n for pair, n in later.items()})
+        one, two = (sum(part[0] * part[k] for part in after) for k in (1, 2))
+        return r1 + one, r2 + 2 * r1 * one + two, dict(seen)
 
-    starts = [(p, follow(1, x, y, p)) for p, x, y in reference.starts(model) if p > 0]
-    mean, square = (sum(p * e[k] for p, e in starts) for k in (0, 1))
-    return mean, max(square - mean**2, 0.0), seen
+    mean = square = 0.0
+    seen = Counter[Any]()
+    for p, x, y in reference.starts(model):
+        if p > 0:
+            one, two, later = follow(1, x, y)
+            mean, square = mean + p * one, square + p * two
+            seen.update({pair: p * n for pair, n in later.items()})
+    return mean, max(square - mean**2, 0.0), dict(seen)
 
 
 def assert_episodes(case: Any, compiled: Compiled, episodes: int = 4000) -> None:

@@ -76,6 +76,23 @@ def test_episodes_pay_and_show_what_the_definition_expects(
     agreement.assert_episodes(case, compile_small(case, large), 2000)
 
 
+PIPELINES: dict[str, Any] = {
+    "pipeline": True, "strange_entries": False, "none": 0.0, "end": 0.0, "n_actions": 2, "n_x": st.integers(1, 2),
+    "wrapping": "tuple", "looks": st.sampled_from([("nothing",), ("oldest",), ("nothing", "oldest")]),
+    "longest": st.integers(1, 2), "horizon": st.integers(2, 4), "n_phases": st.integers(1, 3),
+}  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(case=queue_cases(**PIPELINES))
+def test_pipelines_are_pulled_merged_and_cut_to_the_same_plans(case: QueueCase) -> None:
+    """Decisions that push and CHANCE states that pop: what stripes were made for."""
+    assume(len(case.met.states) <= 300)
+    compiled = pkd.compile(case.model, large=True)
+    agreement.assert_plans(case, compiled, agreement.Worst(), ("max", "small"))
+    agreement.assert_episodes(case, compiled, 500)
+
+
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
 @pytest.mark.parametrize("looks", [(look,) for look in LOOKS], ids=lambda looks: looks[0])
 def test_every_place_of_a_queue_and_every_look_is_right(
