@@ -45,7 +45,9 @@ class QueueShape:
     strange_entries: bool = False
     differing_actions: bool = False
     chance: float = 0.3
-    pipeline: bool = False  # phase 0 decides and pushes, the others are CHANCE states one after another
+    pipeline: bool = (
+        False  # phase 0 decides and pushes, the others are CHANCE states one after another
+    )
     drains: bool = False  # CHANCE states pop one entry after the other
     end: float = 0.0
     known: float = 0.3

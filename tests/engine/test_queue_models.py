@@ -77,8 +77,10 @@ def test_episodes_pay_and_show_what_the_definition_expects(
 
 
 PIPELINES: dict[str, Any] = {
-    "pipeline": True, "strange_entries": False, "none": 0.0, "end": 0.0, "n_actions": 2, "n_x": st.integers(1, 2),
-    "wrapping": "tuple", "looks": st.sampled_from([("nothing",), ("oldest",), ("nothing", "oldest")]),
+    "pipeline": True, "strange_entries": False, "none": 0.0, "end": 0.0, "n_actions": 2,
+    "n_x": st.integers(1, 2),
+    "wrapping": "tuple",
+    "looks": st.sampled_from([("nothing",), ("oldest",), ("nothing", "oldest")]),
     "longest": st.integers(1, 2), "horizon": st.integers(2, 4), "n_phases": st.integers(1, 3),
 }  # fmt: skip
 
