@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import time
 from typing import Any
 
 import pytest
@@ -90,12 +89,11 @@ def test_a_walk_stops_when_the_process_holds_too_much(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("delay", [20, 40])
-def test_a_long_delay_is_refused_at_once(delay: int) -> None:
-    mdp, began = random_mdp(actions=4, horizon=60), time.perf_counter()
+def test_a_long_delay_is_refused_before_memory_is_taken(delay: int) -> None:
+    mdp = random_mdp(actions=4, horizon=60)
     model = pkd_delay.KnownDelay(mdp, {delay: 1.0}, delay)
     with pytest.raises(ModelError, match=r"^KnownDelay has \S+ states; a plan of 60 steps needs"):
         pkd.plan(model, mdp.law())
-    assert time.perf_counter() - began < 10
 
 
 def test_stripes_count_two_layers_and_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,16 +114,6 @@ def test_the_refusal_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> 
     refuse_bytes(8 * 10**9, "it")
     with pytest.raises(ModelError, match=r"^it needs 9 GB; this machine has 8 GB of memory\. "):
         refuse_bytes(9 * 10**9, "it")
-
-
-def test_a_long_walk_of_small_layers_takes_linear_time() -> None:
-    seconds = []
-    for most in (4_000, 32_000):
-        began = time.perf_counter()
-        with pytest.raises(ModelError):
-            pkd.compile(Endless(), max_states=most)
-        seconds.append(time.perf_counter() - began)
-    assert seconds[1] < 24 * seconds[0]  # 8 times as long; quadratic would be 64 times
 
 
 def test_a_refusal_can_cross_to_another_process() -> None:
