@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
     from pkd.evaluation import evaluate as evaluate
+    from pkd.experiments.agent import Agent as Agent
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -74,6 +75,7 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "experiments.agent": ["Agent"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
