@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from pkd.model import ModelError
+
 if TYPE_CHECKING:
     from pkd.model import Episode, Law, PartiallyKnownMDP
     from pkd.optimism import Guarantee
@@ -63,6 +65,7 @@ class Agent(ABC):
 
     def inform(self, law: Law) -> None:
         """Receives the true law, where `knows_law` says so: for oracles only."""
+        raise ModelError(f"{self.label} sets knows_law but does not define inform(law)")
 
     @property
     def label(self) -> str:
