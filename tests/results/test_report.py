@@ -98,7 +98,7 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
         "file": "ladder.npz",
         "model": "Ladder, given as an object",
         "rule of optimism": "MVP, practical constants (c1 = 0.5, c2 = 0.25, log_factor = 1)",
-        "guarantee": "none: practical constants",
+        "guarantee": "no guarantee: no theorem covers the rule with these constants",
         "episodes": "10",
         "replanning": "doubling: 3 plans",
         "seed": "3",
@@ -115,11 +115,13 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
 @pytest.mark.parametrize(
     ("rule", "guarantee"),
     [
-        (pkd.MVP(), "theory constants of the paper: optimism holds with probability 0.9"),
-        (pkd.MVP(c1=1.0), "none: practical constants"),
-        (pkd.Hoeffding(), "theory constants of UCBVI-CH: optimism holds with probability 0.9"),
-        (pkd.Greedy(), "none: the rule adds no bonus"),
-        (pkd.PosteriorSampling(), "none: the rule adds no bonus"),
+        (pkd.MVP(), "as published: optimism holds with probability 0.9"),
+        (pkd.MVP(c1=1.0), "no guarantee: no theorem covers the rule with these constants"),
+        (pkd.MVP(monotone=True), "no guarantee: no theorem covers the rule with these constants"),
+        (pkd.Hoeffding(), "as published: optimism holds with probability 0.9"),
+        (pkd.Certified(), "certified: optimism holds with probability 0.9"),
+        (pkd.Greedy(), "no guarantee: the rule adds no bonus"),
+        (pkd.PosteriorSampling(), "no guarantee: the rule adds no bonus"),
     ],
 )
 def test_a_page_says_whether_the_constants_guarantee_anything(rule: Any, guarantee: str) -> None:
