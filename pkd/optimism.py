@@ -47,7 +47,13 @@ class Bonus:
     prior: float = 0.0  # > 0: laws are drawn from a Dirichlet posterior
     log_factor: float | None = None  # in place of ell
     parts: int = 1  # delta is divided by this: a rule that takes the best of two bounds halves it
+    anytime: bool = False  # the logarithms grow with the episodes: their number need not be known
     rounds: int = ONE_ROUND  # of the search for the largest value over a set of laws
+
+    @property
+    def needs_episodes(self) -> bool:
+        """Whether the logarithms depend on the number of episodes of the whole run."""
+        return self.form != NO_BONUS and self.log_factor is None and not self.anytime
 
 
 def _positive(rule: Any, field: Any, value: Any) -> None:
@@ -176,6 +182,8 @@ class Certified(Optimism):
     every upper value is at least V*, and the least values over the same sets are at most V*. No
     number of episodes is needed. minimax: each pair (z, y') takes the smaller of this maximum and
     MVP-Est, each with delta / 2, so that the regret is also at most that of MVP-Est with delta / 2.
+    A learner does not promise its number of episodes to MVP-Est: while it has played at most 2^j,
+    it uses K = 2^j and delta / (2 (j + 1) (j + 2)), which sum to delta / 2 over j.
     exact: the maximum to 1e-9 of the range; otherwise an upper bound of it that is at most a few
     percent larger.
 
@@ -199,6 +207,7 @@ class Certified(Optimism):
             THEORY_C2,
             free=1.0 if self.minimax else math.inf,
             parts=2 if self.minimax else 1,
+            anytime=True,
             rounds=ALL_ROUNDS if self.exact else ONE_ROUND,
         )
 
