@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -477,13 +477,13 @@ def _intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> i
     return found
 
 
-def is_pair(value: Any) -> bool:
+def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral)
