@@ -183,7 +183,7 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, tuple | list) and type(first) is type(second):
         return len(first) == len(second) and all(map(same, first, second))
     if isinstance(first, Iterator) and type(first) is type(second):
-        return True  # a new iterator each time is no news: what it yields would be
+        return True  # each answer is a new iterator; what they yield is not compared
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return bool(np.array_equal(first, second))
     try:

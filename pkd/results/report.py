@@ -43,7 +43,7 @@ def page(runs: Mapping[str, Run]) -> str:
         _write_section(name, run, number)
         for number, (name, run) in enumerate(runs.items(), start=1)
     ]
-    # The browser holds us to it: nothing from outside, and no script.
+    # With this policy a browser loads nothing from outside and runs no script.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
         '<meta charset="utf-8">'
