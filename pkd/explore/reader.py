@@ -131,7 +131,7 @@ class Reader:
     # -- cells -------------------------------------------------------------------------------------
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """(prefix, cell) of each cell of a node: the oldest entries that its move looks at get values."""
+        """(prefix, cell) of a node; a prefix holds the oldest entries that the move looks at."""
         letters = self._letter_list
         todo: list[tuple[Any, ...]] = [()]
         for prefix in todo:  # the loop appends to the list that it reads
