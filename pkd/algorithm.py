@@ -150,9 +150,18 @@ class Learning:
         if findings:
             raise ModelError(findings)
         self.compiled.check_policy(arrays["policy"])
-        sets = len(self.belief.budget)
-        if not ((arrays["tally_rank"] >= 0) & (arrays["tally_rank"] < sets)).all():
-            raise ModelError(f"tally_rank: expected numbers from 0 to {sets - 1}")
+        sets, rank, steps = len(self.belief.budget), arrays["tally_rank"], arrays["steps"]
+        if not ((rank >= 0) & (rank < sets)).all():
+            findings.append(f"tally_rank: expected numbers from 0 to {sets - 1}")
+        if (steps[[0, 1, 3]] < 0).any() or not -1 <= steps[2] < MOST_EPOCHS:
+            findings.append(f"steps: found {steps.tolist()}, which no run has")
+        findings += [
+            f"{name}: expected finite numbers >= 0"
+            for name in ("tally_counts", "tally_n", "belief_p", "belief_n")
+            if not (np.isfinite(arrays[name]) & (arrays[name] >= 0)).all()
+        ]
+        if findings:
+            raise ModelError(findings)
         for name, array in mine.items():
             array[...] = arrays[name]
         self.upper = float(mine["upper"][0])
@@ -160,4 +169,5 @@ class Learning:
         self.due = bool(due)
 
 
+MOST_EPOCHS = 62  # 2^62 episodes are NEVER
 KEPT = ("p", "mean", "n", "ell", "radius")  # the parts of a belief that counts and time change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pkd.algorithm import Learning
@@ -10,12 +11,15 @@ from pkd.engine import compile
 from pkd.engine.bonus import count_reward
 from pkd.engine.compiled import Counts
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
-from pkd.optimism import Certified, Optimism
+from pkd.optimism import Certified, Optimism, from_config
 from pkd.planning import Model, Plan, check_schedule
+from pkd.results.files import DAMAGE, read_npz, write_npz
 from pkd.results.run import Interval
 from pkd.schedule import Schedule, read_schedule
 
 __all__ = ["OptimisticLearner"]
+
+KIND = "OptimisticLearner"  # what a saved file says that it is
 
 
 class OptimisticLearner:
@@ -52,6 +56,13 @@ class OptimisticLearner:
         schedule = read_schedule(replan)
         self.compiled = compile(model)
         self.optimism = optimism
+        self._config: dict[str, Any] = {
+            "episodes": None if episodes is None else int(episodes),
+            "optimism": optimism.to_config(),
+            "delta": float(delta),
+            "seed": int(seed),
+            "replan": schedule.text,
+        }
         self.observed = 0  # episodes so far
         self.plans = 0  # plans so far
         self._learning = Learning(self.compiled, optimism, episodes, delta, seed, counts, schedule)
@@ -128,6 +139,51 @@ class OptimisticLearner:
         self.observed += 1
         self._learning.done = self.observed
         self._learning.due |= due
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything that the next episode depends on, whole or not at all.
+
+        `load` goes on with the same bits. A learner may save itself after every episode.
+        """
+        meta: dict[str, object] = {"kind": KIND, "fingerprint": self.compiled.fingerprint}
+        meta |= {"config": self._config, "observed": self.observed, "plans": self.plans}
+        write_npz(path, self._learning.to_arrays(), meta)
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model) -> OptimisticLearner:
+        """The learner that `save` wrote, for the same model; a file of another one is refused.
+
+        >>> import pkd, tempfile
+        >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+        >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=1)
+        >>> learner = pkd.OptimisticLearner(coin.model())
+        >>> learner.observe([pkd.Transition(0, None, learner.act(1, 0, None), 1, None)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     learner.save(f"{folder}/learner.npz")
+        ...     again = pkd.OptimisticLearner.load(f"{folder}/learner.npz", coin.model())
+        >>> again.observed, again.counts == learner.counts
+        (1, True)
+        """
+        arrays, meta = read_npz(path)
+        compiled = compile(model)
+        if meta.get("kind") != KIND:
+            raise ModelError(f"{path} is not a learner that pkd saved")
+        if meta.get("fingerprint") != compiled.fingerprint:
+            raise ModelError(
+                f"{path} is the learner of another model, or of an edited one; "
+                "give the model it was made for"
+            )
+        try:
+            config = dict(meta["config"])
+            rule, count = from_config(config.pop("optimism")), config.pop("episodes")
+            learner = cls(compiled, count, optimism=rule, **config)
+            learner._learning.restore(arrays)
+            learner.observed, learner.plans = int(meta["observed"]), int(meta["plans"])
+        except DAMAGE as error:
+            raise ModelError(f"{path} is damaged: {error}") from None
+        if learner.plans:
+            learner._plan = learner._learning.plan()
+        return learner
 
     def check(self, episode: Episode) -> None:
         """Raises a ModelError with every reason why the model does not allow an episode."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pkd import __version__
-from pkd.optimism import NO_BONUS, Optimism, from_config
+from pkd.optimism import Optimism, from_config
 from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
 from pkd.results.run import MOST_DECISIONS, Run
@@ -209,12 +209,12 @@ def _write_section(name: str, run: Run, number: int) -> str:
 
 
 def _state_guarantee(rule: Optimism, delta: float) -> str:
-    """What the rule guarantees, in its own word, and why or how surely."""
-    if rule.guarantee != "no guarantee":
-        return f"{rule.guarantee}: optimism holds with probability {1 - delta:g}"
-    if rule.bonus().form == NO_BONUS:
-        return "no guarantee: the rule adds no bonus"
-    return "no guarantee: no theorem covers the rule with these constants"
+    """What is proved about the values of a rule, in a sentence."""
+    if rule.guarantee == "certified":
+        return f"certified: all values hold at all times with probability {1 - delta:g}"
+    if rule.guarantee == "as published":
+        return f"as published: all upper values hold with probability {1 - delta:g}"
+    return "no guarantee"
 
 
 def _draw_figure(run: Run, number: int) -> str:

@@ -2,8 +2,9 @@
 
 Two stretches of equal length do the same if their stripes have, for every x, the same rewards and
 the same branches. Branches into the copy then lead to the original, and the copy can be dropped. A
-worked example: with a full queue the counter of a delayed model does not matter. The columns of
-"waited 1" have the branches of "waited 0", so all branches lead to the columns of "waited 0".
+worked example: y is a queue of one action and a clock that stops mattering once the queue is full.
+Columns 1-2 are the queues with the clock at 0, columns 3-4 those with the clock at 1, and both have
+the same branches. Then all branches into columns 3-4 lead to columns 1-2.
 """
 
 from __future__ import annotations
