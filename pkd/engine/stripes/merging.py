@@ -108,8 +108,16 @@ class _Signatures:
     """What a stripe does for one x, as a value that can be compared."""
 
     def __init__(self, table: StripeTable) -> None:
-        self.table = table
-        self.known, self.means = table.reward_arrays()
+        # Lists: single elements of an array are slow to read.
+        known, means = table.reward_arrays()
+        self.pay = [
+            list(zip(*rows, strict=True))
+            for rows in zip(known.tolist(), means.tolist(), strict=True)
+        ]
+        self.p, self.law, self.weight, self.note = (
+            [row.tolist() for row in rows.rows]
+            for rows in (table.p, table.law, table.weight, table.note)
+        )
         self.made: dict[tuple[int, int], tuple[object, ...]] = {}
         self.kept: list[Stripe] = []  # an id is unique while its object lives
 
@@ -121,17 +129,12 @@ class _Signatures:
         return self.made[key]
 
     def _describe(self, action: Action, x: int) -> tuple[object, ...]:
-        table = self.table
         branches = [
-            (b.target, b.stride, float(table.p.rows[b.p][x]), int(table.law.rows[b.law][x]),
-             int(table.weight.rows[b.weight][x]), self._pay(b.reward, x),
-             int(table.note.rows[b.note][x]))
-            for b in action.branches if table.p.rows[b.p][x] > 0
+            (b.target, b.stride, self.p[b.p][x], self.law[b.law][x], self.weight[b.weight][x],
+             self.pay[b.reward][x], self.note[b.note][x])
+            for b in action.branches if self.p[b.p][x] > 0
         ]  # fmt: skip
-        return self._pay(action.reward, x), *sorted(branches)
-
-    def _pay(self, row: int, x: int) -> tuple[float, int]:
-        return float(self.known[row, x]), int(self.means[row, x])
+        return self.pay[action.reward][x], *sorted(branches)
 
 
 def _join_neighbours(moves: _Moves) -> _Moves:
