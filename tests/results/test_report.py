@@ -97,7 +97,9 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
     assert facts == {
         "file": "ladder.npz",
         "model": "Ladder, given as an object",
-        "rule of optimism": "MVP, practical constants, no guarantee (c1 = 0.5, c2 = 0.25, log_factor = 1)",
+        "rule of optimism": (
+            "MVP, practical constants, no guarantee (c1 = 0.5, c2 = 0.25, log_factor = 1)"
+        ),
         "guarantee": "no guarantee",
         "episodes": "10",
         "replanning": "doubling: 3 plans",
