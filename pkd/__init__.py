@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pkd.experiments.agents import Oracle as Oracle
     from pkd.experiments.agents import PerState as PerState
     from pkd.experiments.agents import RandomPlay as RandomPlay
-    from pkd.experiments.q_learning import OptimisticQ as OptimisticQ
+    from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
     from pkd.experiments.q_learning import QLearner as QLearner
     from pkd.experiments.q_learning import QLearning as QLearning
     from pkd.flattening import flatten as flatten
@@ -83,8 +84,9 @@ _HOMES = {
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "experiments.agent": ["Agent"],
-    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay"],
-    "experiments.q_learning": ["OptimisticQ", "QLearner", "QLearning"],
+    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
+    "experiments.optimistic_q": ["OptimisticQ"],
+    "experiments.q_learning": ["QLearner", "QLearning"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],

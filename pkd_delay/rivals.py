@@ -1,4 +1,4 @@
-"""What MVP-Delayed is measured against in the demo: an agent that takes what it sees for the present.
+"""What MVP-Delayed is measured against in the demo: an agent that takes old news for new.
 
 `IgnoringDelay` takes the last shown state for the current one: it plans for the base, and is paid
 in the delayed world. `learn_ignoring_delay` learns that plan. `pkd.CountsPerState` of an augmented

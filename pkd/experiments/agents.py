@@ -3,7 +3,7 @@
 `RandomPlay` is the floor and `Oracle` the ceiling of every comparison. `PerState` runs a rule of
 optimism on the model with phi_Z forgotten, so that nothing learned in one state helps in another:
 MVP, UCBVI and their like as they were published, on the whole state (x, y). The Q-learners are in
-`pkd.experiments.q_learning`. Rules of optimism on the model itself, `Greedy` and
+`q_learning` and `optimistic_q`. Rules of optimism on the model itself, `Greedy` and
 `PosteriorSampling` among them, need no agent here.
 """
 
@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from pkd.experiments.agent import Agent
-from pkd.experiments.q_learning import STREAM, check_options
+from pkd.experiments.options import check_options, make_rng
 from pkd.learner import OptimisticLearner
 from pkd.model import Episode, Known, Law, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.optimism import MVP, Guarantee, Optimism, from_config
@@ -49,9 +47,7 @@ class RandomPlay(Agent):
 
     def begin(self, model: PartiallyKnownMDP, *, episodes: int, seed: int) -> None:
         self.model = model
-        self._rng = np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence(entropy=int(seed), spawn_key=(STREAM,)))
-        )
+        self._rng = make_rng(seed)
         self._policy: Policy = self._weigh
 
     def act(self, h: int, x: Any, y: Any) -> Any:
@@ -195,7 +191,9 @@ class CountsPerState(PartiallyKnownMDP):
         return self.shared.action_label(a)
 
     def feature_label(self, z: Own) -> str:
-        where = f"{self.x_label(z.x)}, {self.y_label(z.y)}, {self.action_label(z.action)}"
+        where = f"x={self.x_label(z.x)}, y={self.y_label(z.y)}"
+        if z.action is not None:
+            where += f", action {self.action_label(z.action)}"
         return f"{self.shared.feature_label(z.feature)} in {where}"
 
 
