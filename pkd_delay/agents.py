@@ -72,8 +72,16 @@ class DelayAwareQ(pkd.QLearning):
     'dSARSA, epsilon 1 k^-0.333'
     """
 
-    def __init__(self, *, on_policy: bool = False, **options: float) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        *,
+        on_policy: bool = False,
+        epsilon: float = 1.0,
+        decay: float = 1 / 3,
+        power: float = 0.8,
+        initial: float = 0.0,
+    ) -> None:
+        super().__init__(epsilon=epsilon, decay=decay, power=power, initial=initial)
         self.on_policy = bool(on_policy)
 
     @property

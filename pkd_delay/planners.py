@@ -43,7 +43,8 @@ class BasePlanner(Agent):
         self, *, optimism: Rule | None = None, delta: float = 0.05, informed: bool = False
     ) -> None:
         self.optimism = pkd.as_rule(pkd.MVP.practical() if optimism is None else optimism)
-        self.delta, self.knows_law = delta, bool(informed)
+        self.delta, self.informed = delta, bool(informed)
+        self.knows_law = self.informed
         self._law: Law | None = None
 
     @property

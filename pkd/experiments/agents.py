@@ -205,9 +205,9 @@ class PerState(Agent):
     own guarantee holds with the sizes of `CountsPerState`.
 
     >>> import pkd
-    >>> pkd.PerState(optimism="Hoeffding").label
+    >>> pkd.PerState(optimism="hoeffding").label
     'Hoeffding, theory constants, per state'
-    >>> pkd.PerState(optimism={"rule": "MVP", "c1": 1.0, "c2": 1.0}).label
+    >>> pkd.PerState(optimism={"rule": "mvp", "c1": 1.0, "c2": 1.0}).label
     'MVP, c1=1, c2=1, per state'
     """
 
@@ -253,9 +253,17 @@ class PerState(Agent):
 def as_rule(rule: Rule) -> Optimism:
     """A rule of optimism as a value, from what an experiment file can say.
 
-    >>> as_rule("Greedy").label
-    'Greedy (no bonus)'
+    It is a rule, the name of its class in any case, "practical" for `MVP.practical()`, or a
+    mapping with the name and constants.
+
+    >>> as_rule("greedy").label, as_rule({"rule": "hoeffding", "c": 1.0}).label
+    ('Greedy (no bonus)', 'Hoeffding, c=1')
     """
     if isinstance(rule, Optimism):
         return rule
-    return from_config({"rule": rule} if isinstance(rule, str) else dict(rule))
+    if rule == "practical":
+        return MVP.practical()
+    config = {"rule": rule} if isinstance(rule, str) else dict(rule)
+    classes = {kind.__name__.lower(): kind.__name__ for kind in Optimism.__subclasses__()}
+    name = config.get("rule")
+    return from_config(config | {"rule": classes.get(str(name).lower(), name)})
