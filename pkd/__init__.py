@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
     from pkd.experiments.q_learning import QLearner as QLearner
     from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -87,6 +88,7 @@ _HOMES = {
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
     "experiments.q_learning": ["QLearner", "QLearning"],
+    "experiments.ucbvi": ["UCBVI"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],

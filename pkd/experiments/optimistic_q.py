@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from pkd.engine import compile
+from pkd.engine import Compiled, compile
 from pkd.experiments.options import check_options
 from pkd.experiments.q_learning import QLearner, Row, Step
 from pkd.graph import DECIDE, Graph, count_queues
 from pkd.model import PartiallyKnownMDP
 from pkd.optimism import Guarantee
 
-__all__ = ["OptimisticQ", "count_triples"]
+__all__ = ["OptimisticQ", "count_triples", "find_range"]
 
 HOEFFDING_C = math.sqrt(2)  # enough for optimism, see `OptimisticQ`
 Bonus = Literal["hoeffding", "bernstein"]
@@ -93,11 +93,7 @@ class OptimisticQ(QLearner):
 
     def begin(self, model: PartiallyKnownMDP, *, episodes: int, seed: int) -> None:
         compiled = compile(model)
-        ranges = model.return_range
-        if ranges is None:
-            found = [(low, high) for _, low, high in compiled.return_ranges()]
-            ranges = min(low for low, _ in found), max(high for _, high in found)
-        self.low, self.high = map(float, ranges)
+        self.low, self.high = find_range(compiled)
         self.initial = self.high
         self.triples = count_triples(compiled.graph)
         self.iota = math.log(self.triples * episodes / self.delta)
@@ -130,6 +126,15 @@ class OptimisticQ(QLearner):
         beta = min(self.c1 * first, self.c2 * math.sqrt(H**3 * iota / t))
         before, row.beta[i] = row.beta[i], beta
         return (beta - (1 - alpha) * before) / (2 * alpha)
+
+
+def find_range(compiled: Compiled) -> tuple[float, float]:
+    """The smallest and the largest return to go of any state, or what the model declares."""
+    declared = compiled.model.return_range
+    if declared is not None:
+        return float(declared[0]), float(declared[1])
+    found = [(low, high) for _, low, high in compiled.return_ranges()]
+    return min(low for low, _ in found), max(high for _, high in found)
 
 
 def count_triples(graph: Graph) -> int:
