@@ -215,9 +215,12 @@ def test_optimistic_q_learning_does_not_depend_on_the_unit_of_rewards(bonus: Any
     """r -> 8 r changes no action: the range of returns is 8 times as wide, and so is the bonus."""
     plain = two_state_chain(horizon=4, stay=0.6)
     moved = pkd.TabularMDP(plain.transitions, 8 * plain.rewards, 4)
-    constants: Any = {"c": 0.1, "c1": 0.1, "c2": 0.2, "bonus": bonus}
-    returns = play(pkd.OptimisticQ(**constants), plain, 200, seed=3)
-    assert play(pkd.OptimisticQ(**constants), moved, 200, seed=3) == pytest.approx(8 * returns)
+    constants: Any = {"c": 0.1, "c1": 0.02, "c2": 10.0, "bonus": bonus}
+    one, other = pkd.OptimisticQ(**constants), pkd.OptimisticQ(**constants)
+    returns = play(one, plain, 200, seed=3)
+    assert play(other, moved, 200, seed=3) == pytest.approx(8 * returns)
+    for key, row in one.rows.items():
+        assert other.rows[key].q == [pytest.approx(8 * q, rel=1e-9) for q in row.q]
 
 
 def test_rewards_without_a_spread_need_no_bonus() -> None:
