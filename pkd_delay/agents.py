@@ -118,7 +118,7 @@ class Chen2023(Agent):
     seen, and the known law is not used.
 
     >>> Chen2023().label, Chen2023().guarantee
-    ('Chen et al. 2023, Hoeffding, theory constants', 'no guarantee')
+    ('Chen et al. 2023, Hoeffding', 'no guarantee')
     """
 
     def __init__(self, *, optimism: Rule | None = None, delta: float = 0.05) -> None:
@@ -127,7 +127,7 @@ class Chen2023(Agent):
 
     @property
     def label(self) -> str:
-        return f"Chen et al. 2023, {self.optimism.label}"
+        return f"Chen et al. 2023, {self.optimism.name}"
 
     def begin(self, model: PartiallyKnownMDP, *, episodes: int, seed: int) -> None:
         if not isinstance(model, Augmented):

@@ -49,7 +49,7 @@ class BasePlanner(Agent):
 
     @property
     def label(self) -> str:
-        return f"{self.name}, {'law known' if self.knows_law else self.optimism.label}"
+        return f"{self.name}, {'law known' if self.knows_law else self.optimism.name}"
 
     def inform(self, law: Law) -> None:
         self._law = law

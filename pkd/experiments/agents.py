@@ -18,9 +18,9 @@ from pkd.learner import OptimisticLearner
 from pkd.model import Episode, Known, Law, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.optimism import MVP, Guarantee, Optimism, from_config
 from pkd.planning import Plan, Policy, plan
+from pkd.schedule import Schedule, read_schedule
 
 if TYPE_CHECKING:
-    from pkd.learning import Replan
     from pkd.model import Branch
 
 __all__ = ["CountsPerState", "Oracle", "Own", "PerState", "RandomPlay", "Rule", "as_rule"]
@@ -206,25 +206,24 @@ class PerState(Agent):
 
     >>> import pkd
     >>> pkd.PerState(optimism="hoeffding").label
-    'Hoeffding, theory constants, per state'
+    'Hoeffding, per state'
     >>> pkd.PerState(optimism={"rule": "mvp", "c1": 1.0, "c2": 1.0}).label
     'MVP, c1=1, c2=1, per state'
     """
 
     def __init__(
-        self, *, optimism: Rule = MVP(), delta: float = 0.05, replan: Replan = "doubling"
+        self, *, optimism: Rule = MVP(), delta: float = 0.05, replan: Schedule = "doubling"
     ) -> None:
-        self.optimism = as_rule(optimism)
-        self.delta, self.replan = delta, replan
         check_options(
             type(self).__name__,
             ("delta", delta, lambda value: 0 < value < 1, "a number between 0 and 1"),
-            words=[("replan", replan, ("doubling", "every"))],
         )
+        self.optimism, self.delta = as_rule(optimism), float(delta)
+        self.replan = read_schedule(replan).text
 
     @property
     def label(self) -> str:
-        return f"{self.optimism.label}, per state"
+        return f"{self.optimism.name}, per state"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -256,7 +255,7 @@ def as_rule(rule: Rule) -> Optimism:
     It is a rule, the name of its class in any case, "practical" for `MVP.practical()`, or a
     mapping with the name and constants.
 
-    >>> as_rule("greedy").label, as_rule({"rule": "hoeffding", "c": 1.0}).label
+    >>> as_rule("greedy").name, as_rule({"rule": "hoeffding", "c": 1.0}).name
     ('Greedy (no bonus)', 'Hoeffding, c=1')
     """
     if isinstance(rule, Optimism):

@@ -83,8 +83,8 @@ class OptimisticQ(QLearner):
     def label(self) -> str:
         if self.bonus == "bernstein":
             return f"Optimistic Q-learning (UCB-B), c1={self.c1:g}, c2={self.c2:.3g}"
-        constants = "theory constants" if self.c == HOEFFDING_C else f"c={self.c:g}"
-        return f"Optimistic Q-learning (UCB-H), {constants}"
+        constant = "" if self.c == HOEFFDING_C else f", c={self.c:g}"
+        return f"Optimistic Q-learning (UCB-H){constant}"
 
     @property
     def guarantee(self) -> Guarantee:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from pkd.graph import CHANCE_STATE, DECIDE, Graph, count_queues
 from pkd.model import END, Episode, PartiallyKnownMDP
 from pkd.optimism import Guarantee
 from pkd.planning import Policy
-
-if TYPE_CHECKING:
-    from pkd.learning import Replan
+from pkd.schedule import Schedule, read_schedule
 
 __all__ = ["UCBVI"]
 
@@ -70,26 +68,24 @@ class UCBVI(Agent):
         bonus: Bonus = "bernstein",
         scale: float = 1.0,
         delta: float = 0.05,
-        replan: Replan = "every",
+        replan: Schedule = "every",
     ) -> None:
         check_options(
             type(self).__name__,
             ("scale", scale, lambda value: 0 <= value < math.inf, "a number >= 0"),
             ("delta", delta, lambda value: 0 < value < 1, "a number between 0 and 1"),
-            words=[
-                ("bonus", bonus, ("hoeffding", "bernstein")),
-                ("replan", replan, ("doubling", "every")),
-            ],
+            words=[("bonus", bonus, ("hoeffding", "bernstein"))],
         )
         self.bonus: Bonus = bonus
         self.scale, self.delta = float(scale), float(delta)
-        self.replan: Replan = replan
+        self.schedule = read_schedule(replan)
+        self.replan = self.schedule.text
 
     @property
     def label(self) -> str:
         name = "UCBVI-BF" if self.bonus == "bernstein" else "UCBVI-CH"
-        constants = "theory constants" if self.scale == 1 else f"{self.scale:g} of the bonus"
-        return f"{name}, {constants}{'' if self.replan == 'every' else ', doubling'}"
+        scale = "" if self.scale == 1 else f", {self.scale:g} of the bonus"
+        return f"{name}{scale}{'' if self.replan == 'every' else f', {self.replan}'}"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -105,8 +101,11 @@ class UCBVI(Agent):
         self.states, self.pairs = count_states_and_pairs(compiled.graph, twice=not alike)
         self.logarithm = math.log(5 * self.pairs * self.horizon * episodes / self.delta)
         self.table = _Table(self.horizon)
-        self.counts = _Counts()
-        self.last_counts = self.counts if alike else _Counts()
+        factor = self.schedule.features
+        self.counts = _Counts(factor)
+        self.last_counts = self.counts if alike else _Counts(factor)
+        self.observed = 0
+        self._due_at = self.schedule.next_due(0)
         self.q = np.zeros((self.horizon, 0))
         self.best = np.zeros((self.horizon, 0), np.int64)
         self._policy: Policy = partial(self._choose, self.best)
@@ -121,13 +120,15 @@ class UCBVI(Agent):
         steps, table = QLearner.list_steps(self.model, episode), self.table
         places = [table.find(step.state, step.actions) for step in steps]
         places.append(self._find_end(episode))
-        due = self.replan == "every"
+        self.observed += 1
+        due = self.observed >= self._due_at
         for t, (step, (state, after)) in enumerate(zip(steps, pairwise(places), strict=True)):
             pair = table.first[state] + step.actions.index(step.action)
             counts = self.last_counts if t == self.horizon - 1 else self.counts
             due |= counts.add(pair, step.reward, after)
             table.visits[t][state] += 1
         if due:
+            self._due_at = self.schedule.next_due(self.observed)
             self._plan()
 
     def _find_end(self, episode: Episode) -> int:
@@ -217,15 +218,16 @@ class _Table:
 class _Counts:
     """How often each (paid, next state) followed each pair."""
 
-    def __init__(self) -> None:
+    def __init__(self, factor: float | None) -> None:
+        self._factor = math.inf if factor is None else factor
         self._number: dict[tuple[int, float, int], int] = {}
         self._count: list[int] = []
         self._n: dict[int, int] = {}
-        self._due: dict[int, int] = {}
+        self._due: dict[int, float] = {}
         self._fixed: tuple[Array, Array, Array] | None = None
 
     def add(self, pair: int, reward: float, after: int) -> bool:
-        """One more; whether the count of the pair has doubled since it last said so."""
+        """One more; whether the count of the pair has grown by the factor since it last said so."""
         key = (pair, reward, after)
         number = self._number.get(key)
         if number is None:
@@ -234,9 +236,9 @@ class _Counts:
             self._fixed = None
         self._count[number] += 1
         n = self._n[pair] = self._n.get(pair, 0) + 1
-        if n < self._due.get(pair, 1):
+        if self._factor == math.inf or n < self._due.get(pair, 1):
             return False
-        self._due[pair] = 2 * n
+        self._due[pair] = self._factor * n
         return True
 
     def arrays(self) -> tuple[Array, Array, Array, Array]:

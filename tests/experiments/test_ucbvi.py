@@ -121,7 +121,7 @@ def test_doubling_plans_seldom_and_ends_with_the_same_data() -> None:
     chain = two_state_chain(horizon=3)
     policies = {}
     for replan in ("every", "doubling"):
-        agent = pkd.UCBVI(replan=replan, scale=0.01)  # type: ignore[arg-type]
+        agent = pkd.UCBVI(replan=replan, scale=0.01)
         play(agent, chain, 400)
         policies[replan] = worth(agent, chain)
         assert agent.guarantee == "no guarantee"
