@@ -95,7 +95,7 @@ class OptimisticQ(QLearner):
         compiled = compile(model)
         self.low, self.high = find_range(compiled)
         self.initial = self.high
-        self.triples = count_triples(compiled.graph)
+        self.triples = max(count_triples(compiled.graph), 1)
         self.iota = math.log(self.triples * episodes / self.delta)
         super().begin(model, episodes=episodes, seed=seed)
         # Returns in these units have a range of width H.

@@ -58,6 +58,20 @@ class QLearner(Agent):
 
     A subclass says how a target changes a row. It may also say what it sees of a state (`see`) and
     what it learns from (`recall`).
+
+    >>> import pkd
+    >>> class Hopeful(pkd.QLearner):
+    ...     initial = 3.0
+    ...     def update(self, row, i, target):
+    ...         row.q[i] += (target - row.q[i]) / 4
+    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> agent, world = Hopeful(), pkd.Simulator(coin, seed=1)
+    >>> agent.begin(coin.model(), episodes=100, seed=1)
+    >>> for _ in range(100):
+    ...     agent.observe(world.episode(agent.act))
+    >>> pkd.evaluate(coin, agent.policy())
+    1.25
     """
 
     initial = 0.0  # the value of an action that was never taken

@@ -47,7 +47,8 @@ class UCBVI(Agent):
     last decision there is no next value, and no third term. Counts are shared between steps, as
     published, but for the last decision of a model whose settlement can differ: that has counts of
     its own. Returns are measured in units in which their range has the width H, the published case.
-    `scale` multiplies b; "as published" means scale = 1 and a plan before every episode.
+    `scale` multiplies b. "As published" means scale = 1 and a plan before every episode; the
+    theorems are about tables, whose rewards depend on (s, a) alone.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -99,7 +100,7 @@ class UCBVI(Agent):
         self.width = self.high - low
         alike = settles_like_other_steps(compiled.graph)
         self.states, self.pairs = count_states_and_pairs(compiled.graph, twice=not alike)
-        self.logarithm = math.log(5 * self.pairs * self.horizon * episodes / self.delta)
+        self.logarithm = math.log(5 * max(self.pairs, 1) * self.horizon * episodes / self.delta)
         self.table = _Table(self.horizon)
         factor = self.schedule.features
         self.counts = _Counts(factor)
@@ -127,7 +128,7 @@ class UCBVI(Agent):
             counts = self.last_counts if t == self.horizon - 1 else self.counts
             due |= counts.add(pair, step.reward, after)
             table.visits[t][state] += 1
-        if due:
+        if due and steps:
             self._due_at = self.schedule.next_due(self.observed)
             self._plan()
 
@@ -178,13 +179,9 @@ class UCBVI(Agent):
             if visits is not None:
                 unit, average = w / self.horizon, self.pairs / self.states
                 most = 1e4 * self.horizon**3 * self.states**2 * average * L**2 * unit**2
-                # min(most / visits, w^2), and 0 where nothing follows
-                rest = (
-                    np.zeros(len(after))
-                    if w == 0
-                    else most / np.maximum(visits[after], most / w**2)
-                )
-                rest[after < 0] = 0.0
+                # min(most / visits, w^2) without a division by 0; nothing where nothing follows
+                least = most / w**2 if w > 0 else 1.0
+                rest = np.where(after >= 0, most / np.maximum(visits[after], least), 0.0)
                 bonus += np.sqrt(8 * np.bincount(pair, p * rest) / n)
         return np.flatnonzero(seen), (mean + self.scale * bonus)[seen]
 

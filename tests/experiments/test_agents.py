@@ -82,6 +82,14 @@ def test_the_same_seed_gives_the_same_returns(name: str) -> None:
     assert np.array_equal(first, second)
 
 
+def test_an_episode_without_decisions_teaches_nothing_and_hurts_nobody() -> None:
+    """The gambler who starts at the goal has won already."""
+    won = gambler(goal=4, capital=4, horizon=2)
+    for name, point in REGISTERED.items():
+        if name != "chen2023":
+            assert play(point.load()(), won, 3).tolist() == [1.0] * 3, name
+
+
 def test_an_agent_can_begin_again_and_remembers_nothing() -> None:
     chain = two_state_chain(horizon=4)
     for name, point in REGISTERED.items():
