@@ -1,0 +1,191 @@
+"""The laws that data have not refuted, ready to be asked for intervals, now and with more data.
+
+`Unrefuted` holds the counts of a compiled model and gives the least and the largest value over the
+sets of laws. `find_more_samples` asks it again with samples that are not there yet, to say which of
+them would narrow an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+
+from pkd.engine import Compiled
+from pkd.engine import confidence as kernels
+from pkd.engine.compiled import Counts
+from pkd.engine.compiled import Policy as Choices
+from pkd.optimism import Certified
+from pkd.planning import Plan, make_plan, seed_words
+
+__all__ = ["Question", "Unrefuted", "find_more_samples"]
+
+Floats = np.ndarray
+
+SETS = Certified(minimax=False, exact=True)
+PLENTY = 1e12  # samples after which a law counts as known
+MOST_LOOKS = 400  # intervals that are computed to find which features matter
+LITTLE = 0.02  # features that matter less, all together, as a part of the interval, are left out
+CLOSE = 0.01  # relative error of the number of samples
+
+
+class Unrefuted:
+    """The sets of laws of all features, for largest and for least values."""
+
+    def __init__(self, compiled: Compiled, counts: Counts, delta: float) -> None:
+        self.compiled, self.bonus = compiled, SETS.bonus()
+        self.tally = compiled.tally(counts)
+        self._limits = compiled.reward_bonus(self.bonus, 1, delta)
+        self._limits[0] = math.inf  # no part of the rule needs the logarithm of MVP-Est
+        self.high = compiled.optimistic(self.bonus, 1, delta)
+        self.low = compiled.pessimistic(self.high)
+        self.expect(np.zeros(len(self.numbers)))
+
+    @property
+    def numbers(self) -> Floats:
+        """N of each feature, then of each unknown reward."""
+        return np.concatenate([self.tally.n, self.tally.rewards[0]])
+
+    def take_budgets(self, other: Unrefuted) -> None:
+        """Gives each set the part of delta that it has in another model."""
+        mine, theirs = self.compiled, other.compiled
+        at = [theirs.feature_index[z] for z in mine.features]
+        at += [len(theirs.features) + theirs.reward_index[z] for z in mine.reward_index]
+        self.high.budget[:] = other.high.budget[at]
+        self.low.budget[:] = other.high.budget[at]
+        self.expect(np.zeros(len(at)))
+
+    def expect(self, more: Floats) -> None:
+        """Fills the sets as if there were so many more samples of each feature and reward."""
+        size, seen = len(self.tally.n), self.tally
+        lengths = np.diff(self.compiled.row_ptr[: size + 1])
+        rewards = seen.rewards.copy()
+        rewards[0] += more[size:]
+        rewards[1] = np.where(seen.rewards[0] > 0, seen.rewards[1], self._limits[1:].mean(axis=0))
+        expected = seen._replace(
+            counts=seen.counts + np.repeat(more[:size], lengths) * self._find_frequencies(),
+            n=seen.n + more[:size],
+            rewards=rewards,
+        )
+        for belief in (self.high, self.low):
+            self.compiled.estimate(belief, expected, self.bonus, self._limits, seed_words(0))
+
+    def _find_frequencies(self) -> Floats:
+        """What more samples are expected to show: the frequencies with one sample spread evenly.
+
+        It is spread over outcomes that were seen and the first others, B(z) in all.
+        """
+        if not hasattr(self, "_frequencies"):
+            ptr, counts = self.compiled.row_ptr, self.tally.counts
+            self._frequencies = np.zeros(len(counts))
+            for z, bound in enumerate(self.compiled.branching.tolist()):
+                row = slice(int(ptr[z]), int(ptr[z + 1]))
+                order = np.argsort(counts[row] == 0, kind="stable")[: int(bound)]
+                even = np.zeros(row.stop - row.start)
+                even[order] = 1 / len(order)
+                self._frequencies[row] = (counts[row] + even) / (self.tally.n[z] + 1)
+        return self._frequencies
+
+    def best(self) -> float:
+        """The upper value of V*."""
+        return self.compiled.sweep(self.high, self.compiled.policy(), follow=False)[0]
+
+    def plan_least(self) -> Plan:
+        """The robust plan, whose value is the lower value of V*."""
+        return make_plan(self.compiled, self.low.copy())
+
+    def radii(self) -> Floats:
+        """C of each feature, then of each unknown reward."""
+        paid = []
+        for (n, mean, _), (_, low, high), budget in zip(
+            self.tally.rewards.T, self._limits.T, self.high.budget[len(self.tally.n) :], strict=True
+        ):
+            share = (mean - low) / (high - low) if high > low else 1.0
+            coin = np.array([n * share, n * (1.0 - share)])
+            found = kernels.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
+            paid.append((budget + found) / n if n > 0 else math.inf)
+        return np.concatenate([self.high.radius, paid])
+
+
+@attrs.frozen
+class Question:
+    """Whose interval is asked for: that of V*, or of a policy of the engine."""
+
+    sets: Unrefuted
+    choices: Choices | None
+
+    def interval(self) -> tuple[float, float]:
+        """(low, high) from the sets as they are filled now."""
+        engine, follow = self.sets.compiled, self.choices is not None
+        choices = engine.policy() if self.choices is None else self.choices
+        high, _ = engine.sweep(self.sets.high, choices, follow=follow)
+        low, _ = engine.sweep(self.sets.low, choices, follow=follow)
+        return low, high
+
+    def width(self, more: Floats) -> float:
+        """high - low with so many more samples of each feature."""
+        self.sets.expect(more)
+        low, high = self.interval()
+        return high - low
+
+
+def find_more_samples(question: Question, goal: float) -> dict[Any, int]:
+    """{z: how many more samples} for an interval that is about `goal` wide."""
+    sets = question.sets
+    numbers = sets.numbers
+    try:
+        if question.width(np.zeros(len(numbers))) <= goal:
+            return {}
+        # Below `budget` samples a set holds nearly all laws, and the 1/sqrt rule has not begun.
+        root = np.sqrt(np.maximum(numbers, sets.high.budget))
+        scale = (_find_parts(question) * root) ** (2 / 3)
+        if question.width(np.where(scale > 0, PLENTY, 0.0)) > goal:
+            scale = root ** (2 / 3)  # features that matter only together: all of them count
+        more = _scale_up(question, numbers, scale, goal)
+    finally:
+        sets.expect(np.zeros(len(numbers)))
+    names = [*sets.compiled.features, *sets.compiled.reward_index]
+    order = np.argsort(-more, kind="stable")
+    return {names[i]: math.ceil(more[i]) for i in order.tolist() if more[i] > 0}
+
+
+def _find_parts(question: Question) -> Floats:
+    """The width that each feature makes by itself, with the laws of all others known.
+
+    Features are looked at in groups, and a group that matters is split: more samples never widen
+    an interval, so what matters little together matters little alone. Once too many looks were
+    taken, a group shares its width equally.
+    """
+    size = len(question.sets.numbers)
+    parts, groups, looks, whole = np.zeros(size), [np.arange(size)], 0, math.nan
+    while groups:
+        group = groups.pop(0)
+        more = np.full(size, PLENTY)
+        more[group] = 0.0
+        width, looks = question.width(more), looks + 1
+        whole = width if looks == 1 else whole
+        if width <= LITTLE * whole * len(group) / size:
+            continue
+        if len(group) == 1 or looks + len(groups) >= MOST_LOOKS:
+            parts[group] = width / len(group)
+        else:
+            groups += np.array_split(group, 2)
+    return parts
+
+
+def _scale_up(question: Question, numbers: Floats, scale: Floats, goal: float) -> Floats:
+    """More samples, max(N, c scale) - N with the least c that reaches the goal, by bisection."""
+    wanted = scale > 0
+
+    def ask(c: float) -> Floats:
+        return np.where(wanted, np.maximum(c * scale, numbers) - numbers, 0.0)
+
+    low = high = float(np.min(np.maximum(numbers, 1.0)[wanted] / scale[wanted]))
+    while question.width(ask(high)) > goal and high * scale.max() < PLENTY:
+        low, high = high, 2.0 * high
+    while high > low * (1.0 + CLOSE):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if question.width(ask(middle)) > goal else (low, middle)
+    return ask(high)
