@@ -26,6 +26,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def run_command(words: str) -> None:
+    """Runs a command that must succeed."""
+    assert main(words.split()) == 0
+
+
 def certify(name: str, counts: Any, **options: Any) -> pkd.Certificate:
     return pkd.certify(pkd.as_problem(name).model(), counts, **options)
 
@@ -44,7 +49,7 @@ def test_a_log_with_other_weekdays_is_refused(
 
 @pytest.mark.usefixtures("folder")
 def test_a_plan_from_a_log_says_what_it_was_fitted_to(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("plan inventory --option log=good.csv".split()) == 0
+    run_command("plan inventory --option log=good.csv")
     printed = capsys.readouterr()
     assert printed.err.startswith("good.csv: 350 samples of 7 features (demand on Mon: 50, ")
     assert printed.out.startswith("inventory: optimal value ")
@@ -52,7 +57,7 @@ def test_a_plan_from_a_log_says_what_it_was_fitted_to(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("folder")
 def test_the_sentence_and_the_samples_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("certify inventory --log good.csv".split()) == 0
+    run_command("certify inventory --log good.csv")
     found = certify("inventory", pkd.as_log("inventory", SALES))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"inventory: {found.sentence} (certified)"
@@ -66,8 +71,8 @@ def test_the_sentence_and_the_samples_are_printed(capsys: pytest.CaptureFixture[
 def test_the_robust_plan_can_be_certified_from_its_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main("certify inventory --log good.csv --save robust.npz".split()) == 0
-    assert main("certify inventory --log good.csv --policy robust.npz".split()) == 0
+    run_command("certify inventory --log good.csv --save robust.npz")
+    run_command("certify inventory --log good.csv --policy robust.npz")
     log = pkd.as_log("inventory", SALES)
     compiled = pkd.compile("inventory")
     robust = pkd.certify(compiled, log).plan
@@ -78,8 +83,16 @@ def test_the_robust_plan_can_be_certified_from_its_file(
 
 @pytest.mark.usefixtures("folder")
 def test_the_policy_of_a_saved_run_is_certified(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main("learn inventory --episodes 50 --optimism greedy --save run.npz".split()) == 0
-    assert main("certify inventory --log good.csv --policy run.npz --delta .1".split()) == 0
+    assert (
+        main(
+            ["learn", "inventory", "--episodes", "50", "--optimism", "greedy", "--save", "run.npz"]
+        )
+        == 0
+    )
+    assert (
+        main(["certify", "inventory", "--log", "good.csv", "--policy", "run.npz", "--delta", ".1"])
+        == 0
+    )
     run = pkd.Run.load("run.npz", "inventory")
     log = pkd.as_log("inventory", SALES)
     expected = certify("inventory", log, policy=run.policy, delta=0.1)
@@ -89,7 +102,7 @@ def test_the_policy_of_a_saved_run_is_certified(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.usefixtures("folder")
 def test_the_table_goes_to_a_file_with_all_digits() -> None:
-    assert main("certify inventory --log good.csv --csv evidence.csv".split()) == 0
+    run_command("certify inventory --log good.csv --csv evidence.csv")
     found = certify("inventory", pkd.as_log("inventory", SALES))
     with Path("evidence.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
