@@ -22,7 +22,7 @@ from tqdm import tqdm
 import pkd
 from pkd.cli import table
 
-MODELS = ("gambler", "inventory", "kuhn", "maintenance", "pricing")
+MODELS = ("gambler", "inventory", "kuhn", "pricing", "riverswim")
 SLACK = 1e-9  # of the optimal value, for rounding
 
 

@@ -9,7 +9,7 @@ What a name or a `module:object` stands for may be any of
     a PartiallyKnownMDP                       a model alone: it can be checked, not planned
     a callable that returns one of these      called with the user's options as keyword arguments
 
-An object that also has .picture(plan) draws its own optimal policy; one with .notes has lines that
+An object that also has .picture(plan) draws its own optimal policy; one with .remarks has lines that
 the command line shows on stderr, such as what its law was fitted to. A `transform` makes another
 problem of the one that was found, before its model and law are asked for.
 """
@@ -86,7 +86,7 @@ class Found:
     model: PartiallyKnownMDP
     law: Law | None  # None: a model alone
     picture: Callable[[Any], Any] | None = None  # plan -> matplotlib axes
-    notes: tuple[
+    remarks: tuple[
         str, ...
     ] = ()  # what a user should know, from the problem before it is transformed
 
@@ -226,11 +226,11 @@ def find(
     thing = _made(word, dict(options or {}), horizon)
     alone = isinstance(thing, PartiallyKnownMDP)
     thing = Pair(thing, {}) if alone else _check(thing, word, "a model")
-    notes = tuple(getattr(thing, "notes", ()))
+    remarks = tuple(getattr(thing, "remarks", ()))
     if transform is not None:
         thing = transform(thing)
     law = None if alone else thing.law()
-    return Found(word, thing.model(), law, getattr(thing, "picture", None), notes)
+    return Found(word, thing.model(), law, getattr(thing, "picture", None), remarks)
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:

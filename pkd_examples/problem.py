@@ -36,7 +36,7 @@ class Problem(Generic[Model]):
     _model: Model
     _law: pkd.Law
     _picture: Callable[[Problem[Model], pkd.Plan, Axes], Axes]
-    notes: tuple[str, ...] = ()  # what the command line tells its user about the law
+    remarks: tuple[str, ...] = ()  # what the command line tells its user about the law
 
     def __repr__(self) -> str:
         model = self._model
@@ -71,7 +71,7 @@ class Problem(Generic[Model]):
         said = law.log.summary().splitlines()
         if law.log.unseen:
             said[-1] += ": there the law is uniform"
-        return attrs.evolve(self, law=law, notes=tuple(said))
+        return attrs.evolve(self, law=law, remarks=tuple(said))
 
 
 def choose(plan: pkd.Plan, h: int, x: Any, y: Any) -> Any:

@@ -59,7 +59,7 @@ def test_a_problem_plans_with_the_law_of_a_csv_file(tmp_path: Path) -> None:
 
 def test_a_problem_says_what_its_law_was_fitted_to() -> None:
     problem = inventory(demand=(1, 2), max_demand=3).fit([(0, 1), (0, 2)])
-    assert problem.notes == (
+    assert problem.remarks == (
         "the log: 2 samples of 1 feature (demand on day 1: 2)",
         "no samples of demand on day 2: there the law is uniform",
     )

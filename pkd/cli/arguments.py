@@ -119,8 +119,8 @@ def find_model(args: argparse.Namespace) -> Found:
 
     found = find(word, parse_options(args.option), args.horizon, transform)
     if multiprocessing.parent_process() is None:  # once, not in every worker
-        for note in found.notes:
-            print(note, file=sys.stderr)
+        for remark in found.remarks:
+            print(remark, file=sys.stderr)
     return found
 
 

@@ -12,6 +12,7 @@ The law of a registered model is not used, only its log. The statement holds wit
 from __future__ import annotations
 
 import argparse
+from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import add_model, find_model, fraction, writable
@@ -70,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
     print(_advise(certificate, more, args.share))
     if args.save is not None:
         certificate.plan.save(args.save)
-        print(f"the robust plan is in {args.save}: it earns at least {certificate.plan.value:.6g}")
+        least = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(
+            certificate.optimal_low
+        )
+        print(f"the robust plan is in {args.save}: it earns at least {least}")
     if args.csv is not None:
         write_csv(args.csv, COLUMNS, rows)
     return 0

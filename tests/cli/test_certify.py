@@ -82,6 +82,16 @@ def test_the_robust_plan_can_be_certified_from_its_file(
 
 
 @pytest.mark.usefixtures("folder")
+def test_what_the_robust_plan_earns_is_rounded_down(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command("certify inventory --log good.csv --save robust.npz")
+    found = certify("inventory", pkd.as_log("inventory", SALES))
+    said = capsys.readouterr().out.splitlines()[-1]
+    start, _, value = said.rpartition(" ")
+    assert start == "the robust plan is in robust.npz: it earns at least"
+    assert found.low - 1e-3 < float(value) <= found.low
+
+
+@pytest.mark.usefixtures("folder")
 def test_the_policy_of_a_saved_run_is_certified(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(
