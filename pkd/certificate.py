@@ -205,7 +205,7 @@ def _ask_random(sets: Unrefuted, counts: Counts, delta: float, act: Act) -> Ques
     engine = compile(Following(compiled.model, act), large=False)
     met = {**engine.feature_index, **engine.reward_index}
     own = Unrefuted(engine, {z: row for z, row in counts.items() if z in met}, delta)
-    own.take_budgets(sets)
+    own.take_budget(sets)
     return Question(own, engine.policy())
 
 

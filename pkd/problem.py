@@ -10,8 +10,8 @@ What a name or a `module:object` stands for may be any of
     a callable that returns one of these      called with the user's options as keyword arguments
 
 An object that also has .picture(plan) draws its own optimal policy; one with .remarks has lines
-that the command line shows on stderr, such as what its law was fitted to. A `transform` makes another
-problem of the one that was found, before its model and law are asked for.
+that the command line shows on stderr, such as what its law was fitted to. A `transform` makes
+another problem of the one that was found, before its model and law are asked for.
 """
 
 from __future__ import annotations

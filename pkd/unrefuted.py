@@ -48,14 +48,15 @@ class Unrefuted:
         """N of each feature, then of each unknown reward."""
         return np.concatenate([self.tally.n, self.tally.rewards[0]])
 
-    def take_budgets(self, other: Unrefuted) -> None:
+    @property
+    def budget(self) -> float:
+        """log(1 / (weight delta)) of each set: all weigh the same, because a log has no ranks."""
+        return float(self.high.budget[0])
+
+    def take_budget(self, other: Unrefuted) -> None:
         """Gives each set the part of delta that it has in another model."""
-        mine, theirs = self.compiled, other.compiled
-        at = [theirs.feature_index[z] for z in mine.features]
-        at += [len(theirs.features) + theirs.reward_index[z] for z in mine.reward_index]
-        self.high.budget[:] = other.high.budget[at]
-        self.low.budget[:] = other.high.budget[at]
-        self.expect(np.zeros(len(at)))
+        self.high.budget[0] = self.low.budget[0] = other.budget
+        self.expect(np.zeros(len(self.numbers)))
 
     def expect(self, more: Floats) -> None:
         """Fills the sets as if there were so many more samples of each feature and reward."""
@@ -99,13 +100,11 @@ class Unrefuted:
     def radii(self) -> Floats:
         """C of each feature, then of each unknown reward."""
         paid = []
-        for (n, mean, _), (_, low, high), budget in zip(
-            self.tally.rewards.T, self._limits.T, self.high.budget[len(self.tally.n) :], strict=True
-        ):
+        for (n, mean, _), (_, low, high) in zip(self.tally.rewards.T, self._limits.T, strict=True):
             share = (mean - low) / (high - low) if high > low else 1.0
             coin = np.array([n * share, n * (1.0 - share)])
             found = kernels.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
-            paid.append((budget + found) / n if n > 0 else math.inf)
+            paid.append((self.budget + found) / n if n > 0 else math.inf)
         return np.concatenate([self.high.radius, paid])
 
 
@@ -139,7 +138,7 @@ def find_more_samples(question: Question, goal: float) -> dict[Any, int]:
         if question.width(np.zeros(len(numbers))) <= goal:
             return {}
         # Below `budget` samples a set holds nearly all laws, and the 1/sqrt rule has not begun.
-        root = np.sqrt(np.maximum(numbers, sets.high.budget))
+        root = np.sqrt(np.maximum(numbers, sets.budget))
         scale = (_find_parts(question) * root) ** (2 / 3)
         if question.width(np.where(scale > 0, PLENTY, 0.0)) > goal:
             scale = root ** (2 / 3)  # features that matter only together: all of them count
