@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
     radius: float  # C(z): the set is {q : KL(p^, q) <= C(z)}; infinite without data
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(eq=False, repr=False)
 class Certificate:
     """With probability 1 - delta, all at once:
 
@@ -125,16 +125,17 @@ class Certificate:
         ]
         return "\n".join(text + ([f"... {len(found) - most} more"] if len(found) > most else []))
 
-    def more_samples(self, share: float = 0.5) -> dict[Any, int]:
+    def more_samples(self, share: float = 0.5, *, progress: bool = False) -> dict[Any, int]:
         """{z: how many more samples} after which the interval is about `share` as wide as now.
 
         Features without a use are left out; the most wanted come first. Two assumptions make it an
-        estimate: more samples have the frequencies of those that are there, with one more spread
-        evenly over the outcomes; and each feature narrows the interval like 1 / sqrt(N(z)). Without
-        data the first assumption is a guess: sample a part, and ask again.
+        estimate: more samples show the frequencies of those that are there, with some unseen
+        outcomes while there are outcomes that were seen only once; and each feature narrows the
+        interval like 1 / sqrt(N(z)). Without data all outcomes count as equally likely: sample a
+        part, and ask again.
 
-        g(z) = the width that z makes by itself, with all other laws known, by two sweeps;
-        a(z) = g(z) sqrt(N(z)), so the interval is about sum_z a(z) / sqrt(N(z));
+        w(z) = the width that z makes by itself, with all other laws known, by two sweeps;
+        a(z) = w(z) sqrt(N(z)), so the interval is about sum_z a(z) / sqrt(N(z));
         the least sum of N'(z) for a width is at N'(z) = max(N(z), c a(z)^(2/3)), and c is found by
         computing the interval that these samples would give.
 
@@ -148,7 +149,7 @@ class Certificate:
         """
         if not 0 < share < 1:
             raise ModelError(f"share is {share!r}; expected a number between 0 and 1")
-        return find_more_samples(self._question, share * self.gap)
+        return find_more_samples(self._question, share, progress=progress)
 
 
 def certify(

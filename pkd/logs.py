@@ -11,6 +11,7 @@ import ast
 import difflib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,6 +141,7 @@ def _read_line(cells: Cells) -> _Entry:
     return _Entry(cells.line, _read(cells.z, cells.comma), _read(cells.x, cells.comma), cells.n)
 
 
+@lru_cache(maxsize=100_000)  # a log has few different cells
 def _read(text: str, comma: bool) -> _Given:
     """A cell with the values that it may mean: the text, a literal, a number with a comma."""
     readings = []

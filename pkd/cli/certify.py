@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     model = pkd.compile(found.model)
     log = pkd.read_log(args.log, model)
     certificate = pkd.certify(model, log, policy=args.policy, delta=args.delta)
-    more = certificate.more_samples(args.share)
+    more = certificate.more_samples(args.share, progress=True)
     rows = [_row(one, more) for one in certificate.evidence]
     print(f"{found.name}: {certificate.sentence} (certified)")
     print(table(COLUMNS, ((row[0], row[1], f"{row[2]:.4g}", row[3]) for row in rows[:MOST_ROWS])))
