@@ -172,6 +172,9 @@ def test_a_declared_branching_narrows_the_interval() -> None:
     expected = radius([50, 50, 0, 0, 0], 0.05, branching=2)
     assert narrow.evidence[0].radius == pytest.approx(expected, rel=1e-12)
     assert 0 < narrow.more_samples()["coin"] < wide.more_samples()["coin"]
+    # Without data two outcomes are expected evenly, 0 and 1; they vary more than all five.
+    wide, narrow = (pkd.certify(kind(pay), {}) for kind in (Toss, Narrow))
+    assert narrow.more_samples()["coin"] > wide.more_samples()["coin"]
 
 
 def test_an_unknown_reward_has_the_interval_of_its_mean() -> None:
