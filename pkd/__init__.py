@@ -77,6 +77,9 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.transform import LateActions as LateActions
+    from pkd.transform import Missing as Missing
+    from pkd.transform import Travel as Travel
     from pkd.unknown_table import UnknownTable as UnknownTable
 
 __version__ = "0.1.0"
@@ -112,6 +115,7 @@ _HOMES = {
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "transform": ["LateActions", "Missing", "Travel"],
     "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
