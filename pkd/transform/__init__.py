@@ -1,4 +1,4 @@
-"""Transformers: partially known MDPs made of another one, whose features stay the only unknown ones.
+"""Transformers make a partially known MDP of another one, whose features stay the unknown ones.
 
 `LateActions` lets commands travel before they are executed; `Missing` lets observations go missing.
 Each takes any base and gives a partially known MDP again, so they can be put on top of each other.

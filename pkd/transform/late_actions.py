@@ -135,7 +135,8 @@ class LateActions(Transformed):
         if share is None:
             return None
         n, counters = len(y.queue), self.line.longest + 1 if self.line.counts else 1
-        return share / (2 * (n + 1) ** 2 * len(self.commands) ** (n + 1) * counters)
+        queues = float(len(self.commands)) ** (n + 1) * counters
+        return share / (2 * (n + 1) ** 2 * queues)
 
     def y_label(self, y: OnWay) -> str:
         words = self.label_actions(y.y, (y.in_force,), "in force")

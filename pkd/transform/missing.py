@@ -92,10 +92,12 @@ class Missing(Transformed):
         gap = self.horizon - 1 if self.probability > 0 else 0
         if len(self.commands) ** gap <= MOST_QUEUES:
             return []
+        sequences = f"{float(len(self.commands)) ** gap:.3g} sequences of actions"
         return [
-            f"longest is None: {len(self.commands)} actions make "
-            f"{float(len(self.commands)) ** gap:.3g} sequences over {self.horizon} steps; say "
-            "after how many missing observations in a row one is shown for sure, such as longest=3"
+            (
+                f"longest is None: there are {sequences} over {self.horizon} steps; say after how "
+                "many missing observations in a row one is shown for sure, such as longest=3"
+            )
         ]
 
     def start(self) -> Any:
@@ -156,7 +158,7 @@ class Missing(Transformed):
         if share is None:
             return None
         n = len(y.queue)
-        return share / (4 * (n + 1) ** 2 * len(self.commands) ** n)
+        return share / (4 * (n + 1) ** 2 * float(len(self.commands)) ** n)
 
     def y_label(self, y: Since) -> str:
         words = self.label_actions(y.y, y.queue, "since then")
