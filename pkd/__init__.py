@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.visits import Exploration as Exploration
+    from pkd.visits import exploration as exploration
 
 __version__ = "0.1.0"
 
@@ -82,6 +84,7 @@ _HOMES = {
     "graph": ["Graph"],
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
+    "visits": ["Exploration", "exploration"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "certificate": ["Certificate", "certify"],
     "learning": ["learn"],

@@ -398,6 +398,54 @@ def trajectories(
             yield from ((p0 * p, total) for p, total in paths(1, x, y))
 
 
+def visits(
+    model: PartiallyKnownMDP, law: Counts, wanted: Any, best: Callable[..., float] = max
+) -> float:
+    """The largest (or, with `min`, the least) expected number of draws from the law of `wanted`."""
+
+    @cache
+    def to_go(h: int, x: Any, y: Any) -> float:
+        if is_over(model, h, x, y):
+            return 0.0
+        return best(after(h, x, y, a) for a in choices(model, x, y))
+
+    def after(h: int, x: Any, y: Any, a: Any) -> float:
+        r = model.reward(x, y, a)
+        total = 1.0 if isinstance(r, UnknownReward) and r.feature == wanted else 0.0
+        for p, h_next, y_next, z in branches(model, h, x, y, a):
+            total += p * (not isinstance(z, Known) and z == wanted)
+            for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                total += p * q * to_go(h_next, x_next, y_next) if q > 0 else 0.0
+        return total
+
+    return sum(p * to_go(1, x, y) for p, x, y in starts(model) if p > 0)
+
+
+def visits_of_policies(model: PartiallyKnownMDP, law: Counts, wanted: Any) -> tuple[float, float]:
+    """(least, most) expected draws over all deterministic policies, one after the other."""
+    places = decisions(model)
+    policies = itertools.product(*(choices(model, x, y) for _, x, y in places))
+    found = []
+    for actions in policies:
+        act = _following(dict(zip(places, actions, strict=True)))
+        total = 0.0
+        waiting = [(p, 1, x, y) for p, x, y in starts(model) if p > 0]
+        while waiting:
+            p, h, x, y = waiting.pop()
+            if is_over(model, h, x, y):
+                continue
+            a = None if model.actions(x, y) is CHANCE else act(h, x, y)
+            r = model.reward(x, y, a)
+            total += p if isinstance(r, UnknownReward) and r.feature == wanted else 0.0
+            for p_y, h_next, y_next, z in branches(model, h, x, y, a):
+                total += p * p_y if not isinstance(z, Known) and z == wanted else 0.0
+                for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                    if q > 0:
+                        waiting.append((p * p_y * q, h_next, x_next, y_next))
+        found.append(total)
+    return min(found), max(found)
+
+
 def replans(
     model: PartiallyKnownMDP,
     samples: Sequence[Iterable[tuple[Any, Any]]],

@@ -135,6 +135,13 @@ class Compiled(ABC):
         """
 
     @abstractmethod
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        """The largest or least expected number of visits of an episode, over all policies.
+
+        which: an unknown feature, or len(features) + an unknown reward. belief: without a bonus.
+        """
+
+    @abstractmethod
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         """What a policy does."""
 

@@ -129,6 +129,21 @@ class NodeEngine(Compiled):
         value, changed = kernels.sweep(self.program, belief, scratch, gaps, policy, follow, -1)
         return float(value), bool(changed)
 
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        g, sign, mean = self.program, 1.0 if most else -1.0, np.zeros(len(self.rewards))
+        paid = np.zeros(len(g.branch_p))
+        if which < len(self.features):
+            # An inlined CHANCE state passes on alone, so a branch draws from its own row only.
+            drawn = np.flatnonzero(g.branch_pair >= 0)
+            paid[drawn[g.pair_row[g.branch_pair[drawn]] == which]] = sign
+        else:
+            mean[which - len(self.features)] = sign
+        scratch = self.scratch(g, belief)
+        scratch.v[...] = scratch.settled[...] = 0.0  # nothing is paid at the end
+        program, asked = g._replace(branch_reward=paid), belief._replace(mean=mean)
+        value, _ = kernels.sweep(program, asked, scratch, None, self.policy(), False, -1)
+        return sign * float(value)
+
     def scratch(
         self, program: kernels.Program, belief: Belief, *, keep: bool = False
     ) -> kernels.Scratch:

@@ -220,6 +220,23 @@ class StripeEngine(Compiled):
             self._free.append(memory)
         return value, changed > 0
 
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        g, sign = self.arrays.stripes, 1.0 if most else -1.0
+        if which < len(self.features):  # each branch is paid by its row of laws, no action is
+            paid = np.concatenate([g.law == which, np.zeros((1, g.law.shape[1]), bool)])
+            none = np.full_like(g.action_reward, len(g.law))
+            g = g._replace(branch_reward=g.branch_law, action_reward=none)
+        else:
+            paid = self._reward_means == which - len(self.features)
+        derived = self._pack(belief)._replace(reward=sign * paid), None
+        memory = self._borrow(belief)
+        try:
+            self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
+            v = memory.layers[0].v
+            return sign * math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+        finally:
+            self._free.append(memory)
+
     def _pack(self, belief: Belief) -> kernels.Pack:
         """What a call derives from a belief."""
         g, size = self.arrays.stripes, len(belief.p)
@@ -259,16 +276,18 @@ class StripeEngine(Compiled):
         memory: _Memory,
         policy: Policy,
         follow: bool,
+        g: kernels.Stripes | None = None,
     ) -> int:
         """Sweeps from the end down to layer `until`: how many choices changed.
 
-        That layer and the next one stay in the memory.
+        That layer and the next one stay in the memory. g: other stripes than the engine's own.
         """
         changed, horizon = 0, self.horizon
+        g = self.arrays.stripes if g is None else g
         crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
         memory.clear(self.table.over, self.layout)
         self._sweep_layer(
-            crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
+            g, crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
         )
         for t in range(horizon - 1, until - 1, -1):
             last = t == horizon - 1
@@ -279,16 +298,15 @@ class StripeEngine(Compiled):
             )
             target = memory.layers[t % 2]
             changed += self._sweep_layer(
-                crew, belief, derived, first, t, source, target, policy, follow
+                g, crew, belief, derived, first, t, source, target, policy, follow
             )
         return changed
 
     def _sweep_layer(
-        self, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
+        self, g: kernels.Stripes, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
         """Sweeps one layer: level `first` from the next layer, then the CHANCE levels."""
-        g = self.arrays.stripes
         lo, hi = (
             (kernels.CHANCES, g.settlement)
             if t < self.horizon
@@ -412,14 +430,14 @@ class StripeEngine(Compiled):
         plain = self.plain
         belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
         derived = plain._pack(belief), plain._tables(belief)
-        memory, policy = plain._borrow(belief), plain.policy()
+        memory, policy, g = plain._borrow(belief), plain.policy(), plain.arrays.stripes
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
-        plain._sweep_layer(crew, belief, derived, -1, horizon, source, source, policy, False)
+        plain._sweep_layer(g, crew, belief, derived, -1, horizon, source, source, policy, False)
         yield from plain._find_extremes(source, horizon, "after the last action")
         for t in range(horizon - 1, -1, -1):
             first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
-            plain._sweep_layer(crew, belief, derived, first, t, source, target, policy, False)
+            plain._sweep_layer(g, crew, belief, derived, first, t, source, target, policy, False)
             yield from plain._find_extremes(target, t, f"at step {t + 1}")
             source = target
 
