@@ -44,12 +44,17 @@ if TYPE_CHECKING:
     from pkd.model import sure as sure
     from pkd.noise import Landing as Landing
     from pkd.noise import NoiseMDP as NoiseMDP
+    from pkd.optimism import KLUCRL as KLUCRL
     from pkd.optimism import MVP as MVP
+    from pkd.optimism import OPSRL as OPSRL
+    from pkd.optimism import UCRL2 as UCRL2
+    from pkd.optimism import BayesUCBVI as BayesUCBVI
     from pkd.optimism import Certified as Certified
     from pkd.optimism import Greedy as Greedy
     from pkd.optimism import Hoeffding as Hoeffding
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
+    from pkd.optimism import PythonRule as PythonRule
     from pkd.planning import Plan as Plan
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
@@ -85,7 +90,10 @@ _HOMES = {
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
     "visits": ["Exploration", "exploration"],
-    "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
+    "optimism": [
+        "KLUCRL", "MVP", "OPSRL", "UCRL2", "BayesUCBVI", "Certified", "Greedy", "Hoeffding",
+        "Optimism", "PosteriorSampling", "PythonRule",
+    ],
     "certificate": ["Certificate", "certify"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],

@@ -312,10 +312,8 @@ class Trial:
     def _arrays(self) -> dict[str, np.ndarray]:
         done, learning = self.done, self.learning
         tally = {f"tally_{name}": array for name, array in learning.tally._asdict().items()}
-        belief = {
-            f"belief_{name}": getattr(learning.belief, name)
-            for name in ("p", "mean", "n", "radius")
-        }
+        parts = ("p", "mean", "n", "radius", *(["draws"] if learning.belief.draws.size else []))
+        belief = {f"belief_{name}": getattr(learning.belief, name) for name in parts}
         return {
             "progress": np.array([done, self.seconds, learning.upper, self.value]),
             "due": np.array([learning.due]),

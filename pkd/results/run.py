@@ -146,6 +146,8 @@ class Run:
             belief = self.policy.belief
             arrays["arms"] = self.policy.choices
             arrays |= {f"belief_{name}": getattr(belief, name) for name in BELIEF}
+            if belief.draws.size:
+                arrays["belief_draws"] = belief.draws
         write_npz(path, arrays, describe(self))
 
     @classmethod
@@ -161,7 +163,7 @@ class Run:
             from pkd.engine import compile
 
             compiled = compile(model)
-        kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
+        kept = {name: arrays.pop(f"belief_{name}", None) for name in (*BELIEF, "draws")}
         choices = arrays.pop("arms", None)  # the name that the first files gave it
         try:
             run = cls(**read_fields(arrays, meta, compiled))

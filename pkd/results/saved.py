@@ -156,7 +156,10 @@ def plan_again(
     compiled.check_policy(choices)
     bonus = from_config(run.config["optimism"]).bonus()
     belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
-    for name, high in zip(BELIEF, (1.0, np.inf, np.inf), strict=True):
+    limits = {"p": 1.0, "mean": np.inf, "n": np.inf}
+    if belief.draws.size:
+        limits["draws"] = 1.0
+    for name, high in limits.items():
         part, values = kept[name], getattr(belief, name)
         low = -np.inf if name == "mean" else 0.0
         if part is None or part.shape != values.shape or part.dtype != values.dtype:

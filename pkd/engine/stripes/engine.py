@@ -28,7 +28,7 @@ from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.limits import refuse_bytes
 from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import CERTIFIED, ONE_ROUND, SUM
+from pkd.optimism import DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, SUM
 from pkd.sizes import is_declared_range_safe
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ __all__ = ["StripeEngine"]
 
 KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
-Derived = tuple[kernels.Pack, np.ndarray | None]  # from a belief: packed laws, tables of sets
+# From a belief: packed laws, tables of sets, what other rules need.
+Derived = tuple[kernels.Pack, np.ndarray | None, kernels.Other | None]
 PATH = 3  # columns of a path: law row, outcome, note
 MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 
@@ -212,7 +213,7 @@ class StripeEngine(Compiled):
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         memory = self._borrow(belief)
         try:
-            derived = self._pack(belief), self._tables(belief)
+            derived = self._derive(belief)
             changed = self._sweep_to(0, belief, derived, memory, policy, follow)
             v = memory.layers[0].v
             value = math.fsum(p * v[x, y] for x, y, p in self.layout.start)
@@ -228,7 +229,7 @@ class StripeEngine(Compiled):
             g = g._replace(branch_reward=g.branch_law, action_reward=none)
         else:
             paid = self._reward_means == which - len(self.features)
-        derived = self._pack(belief)._replace(reward=sign * paid), None
+        derived = self._pack(belief)._replace(reward=sign * paid), None, None
         memory = self._borrow(belief)
         try:
             self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
@@ -237,12 +238,21 @@ class StripeEngine(Compiled):
         finally:
             self._free.append(memory)
 
-    def _pack(self, belief: Belief) -> kernels.Pack:
+    def _derive(self, belief: Belief) -> Derived:
         """What a call derives from a belief."""
+        other = None
+        if belief.form == DRAWS:
+            other = kernels.Other(belief.draws, None)
+        elif belief.form == L1_BALL:
+            other = kernels.Other(None, True)
+        return self._pack(belief), self._tables(belief), other
+
+    def _pack(self, belief: Belief) -> kernels.Pack:
+        """The laws of a belief, packed, and its rewards."""
         g, size = self.arrays.stripes, len(belief.p)
         rows = len(self.row_ptr) - 1
         end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
-        if belief.form == CERTIFIED:
+        if belief.form in (*OVER_SETS, L1_BALL):
             kernels.pack_whole(self.row_ptr, g.row_x, belief.p, end, x, q)
         else:
             kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
@@ -252,7 +262,7 @@ class StripeEngine(Compiled):
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
         """The tables of values over sets of laws; empty for exact values, None for other rules."""
-        if belief.form != CERTIFIED:
+        if belief.form not in OVER_SETS:
             return None
         quick = belief.rounds == ONE_ROUND
         tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
@@ -355,7 +365,7 @@ class StripeEngine(Compiled):
         plain, t = self.plain, h - 1
         with plain._lock:
             if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
-                derived = plain._pack(belief), plain._tables(belief)
+                derived = plain._derive(belief)
                 memory = plain._borrow(belief)
                 plain._sweep_to(t, belief, derived, memory, plain.policy(), follow=False)
                 plain._kept = belief, t, derived, memory
@@ -429,7 +439,7 @@ class StripeEngine(Compiled):
         """Over the reachable states; over all states of their stripes where reach is not cached."""
         plain = self.plain
         belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
-        derived = plain._pack(belief), plain._tables(belief)
+        derived = plain._derive(belief)
         memory, policy, g = plain._borrow(belief), plain.policy(), plain.arrays.stripes
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
