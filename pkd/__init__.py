@@ -44,17 +44,12 @@ if TYPE_CHECKING:
     from pkd.model import sure as sure
     from pkd.noise import Landing as Landing
     from pkd.noise import NoiseMDP as NoiseMDP
-    from pkd.optimism import KLUCRL as KLUCRL
     from pkd.optimism import MVP as MVP
-    from pkd.optimism import OPSRL as OPSRL
-    from pkd.optimism import UCRL2 as UCRL2
-    from pkd.optimism import BayesUCBVI as BayesUCBVI
     from pkd.optimism import Certified as Certified
     from pkd.optimism import Greedy as Greedy
     from pkd.optimism import Hoeffding as Hoeffding
     from pkd.optimism import Optimism as Optimism
     from pkd.optimism import PosteriorSampling as PosteriorSampling
-    from pkd.optimism import PythonRule as PythonRule
     from pkd.planning import Plan as Plan
     from pkd.planning import optimistic_plan as optimistic_plan
     from pkd.planning import plan as plan
@@ -63,6 +58,12 @@ if TYPE_CHECKING:
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
+    from pkd.rules import KLUCRL as KLUCRL
+    from pkd.rules import OPSRL as OPSRL
+    from pkd.rules import UCRL2 as UCRL2
+    from pkd.rules import BayesUCBVI as BayesUCBVI
+    from pkd.rules import PythonRule as PythonRule
+    from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
@@ -90,15 +91,14 @@ _HOMES = {
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
     "visits": ["Exploration", "exploration"],
-    "optimism": [
-        "KLUCRL", "MVP", "OPSRL", "UCRL2", "BayesUCBVI", "Certified", "Greedy", "Hoeffding",
-        "Optimism", "PosteriorSampling", "PythonRule",
-    ],
+    "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
+    "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "certificate": ["Certificate", "certify"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
+    "schedule": ["Replan"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

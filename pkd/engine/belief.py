@@ -5,9 +5,12 @@ Both engines take the same `Belief`, `Tally` and `World`; no engine adds a part 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from pkd.model import ModelError
 
 __all__ = ["CONSTANTS", "NO_DRAWS", "N_ARRAYS", "Belief", "Tally", "World"]
 
@@ -26,7 +29,7 @@ class Belief(NamedTuple):
     mean: Floats  # (unknown rewards,) the mean that is believed
     ell: Floats  # (weights,) the logarithm of each distinct (row, share)
     radius: Floats  # (unknown rows,) C(z) of the set of laws that are not refuted
-    budget: Floats  # (unknown rows + unknown rewards,) log(1 / (weight delta)) of each set
+    budget: Floats  # (sets + 1,) log(1 / (weight delta)) of a set by the rank of its feature
     bound: Floats  # (unknown rows,) B(z)
     form: int  # NO_BONUS, SUM, ... of `pkd.optimism`
     c1: float
@@ -46,6 +49,21 @@ class Belief(NamedTuple):
         arrays = {name: getattr(self, name).copy() for name in self._fields[:N_ARRAYS]}
         return self._replace(**arrays, draws=self.draws.copy())
 
+    def ask_rule(self, p: Floats, v: Floats, n: float, width: float) -> float:
+        """What a rule in Python says; a ModelError where it says no number."""
+        rule, k = self.rule
+        answer = rule.value(p, v, n, k, width)
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise ModelError(
+                f"{type(rule).__name__}.value(p_hat={p.tolist()!r}, V={v.tolist()!r}, N={n:g}, "
+                f"k={k}, width={width:g}) is {answer!r}; expected a finite number"
+            )
+        return value
+
 
 N_ARRAYS = 7  # of a belief; its constants follow
 CONSTANTS = Belief._fields[N_ARRAYS:15]
@@ -59,6 +77,8 @@ class Tally(NamedTuple):
     marks: Floats  # (unknown rows,) the next plan is due when N(z) reaches this count
     rewards: Floats  # (3, unknown rewards): number, mean, sum of squared deviations
     reward_marks: Floats  # (unknown rewards,) the same for the number of payments
+    # (unknown rows + unknown rewards,) int64: how many had data when this one first had some, or 0
+    rank: np.ndarray
 
 
 class World(NamedTuple):

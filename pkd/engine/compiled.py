@@ -21,7 +21,6 @@ import numpy as np
 
 from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
-from pkd.engine import confidence
 from pkd.engine.belief import NO_DRAWS, Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import overrides
@@ -66,6 +65,9 @@ class FusedLearning(Protocol):
     policy: Policy
     upper: float
 
+    @property
+    def most_samples(self) -> float: ...
+
 
 class FusedTrial(Protocol):
     """What a fused loop reads and writes of a run in progress."""
@@ -102,6 +104,9 @@ class Compiled(ABC):
     """
 
     weights: dict[tuple[int, float], int]  # the distinct (row, share) of unknown rows; -1: uniform
+    # Whether all sweeps run in the code that also knows values over sets of laws. The bits are the
+    # same; a process that learns by them then compiles one sweep instead of two.
+    over_sets: bool = False
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.model, self.horizon = graph, graph.model, graph.horizon
@@ -200,8 +205,11 @@ class Compiled(ABC):
     ) -> Result:
         """Calls an adapter's kernel for this engine: its arrays first, then the arguments."""
 
-    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:
-        """The loop "plan, play, count" over some episodes as one compiled call, or None."""
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
+        """The loop "plan, play, count" over some episodes as one compiled call, or None.
+
+        It answers how many it has played: it stops where the logarithms in force hold no longer.
+        """
         return None
 
     # -- beliefs -----------------------------------------------------------------------------------
@@ -237,6 +245,7 @@ class Compiled(ABC):
         """A belief with the law p and the means of unknown rewards."""
         n, ell = np.zeros(len(self.features)), np.zeros(max(len(self.weights), 1))
         sets = np.full(len(n), math.inf), self.budgets(delta / bonus.parts), self.branching
+        self.over_sets |= bonus.form in OVER_SETS
         if bonus.form == NO_BONUS:
             return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
         if bonus.form in (KL_BALL, L1_BALL):
@@ -248,10 +257,7 @@ class Compiled(ABC):
                 p, n, mean, ell, *sets, bonus.form, c1, 0.0, math.inf, math.inf, 0.0, 1.0,
                 bonus.rounds,
             )  # fmt: skip
-        if self.weights and bonus.form not in (DRAWS, PYTHON):
-            rows, shares = np.array(list(self.weights)).T
-            shares = np.where(shares < 0, 1 / self.n_y, shares)
-            ell = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
+        self.fill_logarithms(ell, bonus, episodes, delta)
         ceiling, width = math.inf, math.nan
         if self.model.return_range is not None:
             low, high = map(float, self.model.return_range)
@@ -266,17 +272,12 @@ class Compiled(ABC):
             draws, rule,
         )  # fmt: skip
 
-    def restore_sets(self, belief: Belief) -> None:
-        """Computes the radii of a belief anew from its frequencies and numbers of samples."""
-        counts = belief.p[: self.row_ptr[len(belief.n)]] * np.repeat(
-            belief.n, np.diff(self.row_ptr[: len(belief.n) + 1])
-        )
-        if belief.form == CERTIFIED:
-            confidence.fill_radii(self.row_ptr, counts, belief.bound, belief.budget, belief.radius)
-        elif belief.form in (KL_BALL, L1_BALL):
-            kernels.fill_balls(
-                belief.form, belief.c1, self.row_ptr, belief.n, belief.budget, belief.radius
-            )
+    def fill_logarithms(self, ell: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> None:
+        """Fills the logarithm of each distinct (row, share)."""
+        if self.weights and bonus.free != math.inf:  # some part of it is MVP-Est
+            rows, shares = np.array(list(self.weights)).T
+            shares = np.where(shares < 0, 1 / self.n_y, shares)
+            ell[:] = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
 
     def pessimistic(self, belief: Belief) -> Belief:
         """The same sets of laws for least values; `estimate` fills in the means of rewards."""
@@ -287,13 +288,18 @@ class Compiled(ABC):
         )
 
     def budgets(self, delta: float) -> np.ndarray:
-        """log(1 / (weight delta)) of each unknown feature and reward.
+        """log(1 / (weight delta)) of a set by the rank of its feature.
 
-        All weigh the same. A feature with one outcome has nothing to refute and needs no weight.
+        With Z sets in all, the weight of rank r is 1/(2 Z) + 1/(2 r (1 + 1/2 + ... + 1/Z)). These
+        sum to 1 over r = 1..Z, so features that are never seen cost the others little. The rank of
+        a feature is settled before its first sample is known: of those that come together all get
+        the last rank. Rank 0 stands for data that are not ranked; there all weigh 1/Z. A feature
+        with one outcome has nothing to refute and needs no weight.
         """
-        count = sum(len(states) > 1 for states in self.outcomes) + len(self.rewards)
-        size = len(self.features) + len(self.rewards)
-        return np.full(size, math.log(max(count, 1) / delta))
+        count = max(sum(len(states) > 1 for states in self.outcomes) + len(self.rewards), 1)
+        ranks = np.arange(1, count + 1)
+        weights = 0.5 / count + 0.5 / (ranks * (1.0 / ranks).sum())
+        return -np.log(delta * np.concatenate([[1 / count], weights]))
 
     def _ball_budgets(self, bonus: Bonus, episodes: int, delta: float) -> np.ndarray:
         """What the radii of KL_BALL and L1_BALL are made of, for features and for rewards.
@@ -323,7 +329,9 @@ class Compiled(ABC):
             self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
         )
         if belief.form == CERTIFIED:
-            kernels.estimate_sets(self.row_ptr, belief, tally, *limits)
+            kernels.estimate_sets(self.row_ptr, belief, tally)
+            if len(self.rewards):
+                kernels.estimate_reward_sets(belief, tally, *limits)
         elif belief.form in (KL_BALL, L1_BALL):
             kernels.estimate_balls(self.row_ptr, belief, tally, *limits)
         elif belief.form == DRAWS:
@@ -334,20 +342,18 @@ class Compiled(ABC):
 
     def _ask_rule_for_rewards(self, belief: Belief, tally: Tally) -> None:
         """The means of unknown rewards by a rule in Python, as if they were coins."""
-        from pkd.engine.nodes.python_rule import ask_rule
-
         for w, reward in enumerate(self.rewards):
             low, high, n = reward.low, reward.high, float(tally.rewards[0, w])
             belief.mean[w] = high
             if n > 0 and high > low:
                 share = min(max((float(tally.rewards[1, w]) - low) / (high - low), 0.0), 1.0)
                 p, v = np.array([1 - share, share]), np.array([low, high], float)
-                belief.mean[w] = min(high, ask_rule(belief, p, v, n, high - low))
+                belief.mean[w] = min(high, belief.ask_rule(p, v, n, high - low))
 
-    def suited_to(self, bonus: Bonus) -> Compiled:
+    def suited_to(self, bonus: Bonus, *, quiet: bool = False) -> Compiled:
         """The compiled model that can plan by a rule: a rule in Python needs every state apart."""
-        if bonus.form != PYTHON or self.explicit is self:
-            return self
+        if not bonus.apart or self.explicit is self or quiet:
+            return self.explicit if bonus.apart else self
         warnings.warn(
             f"{type(bonus.rule).__name__} is written in Python, so this model is planned with "
             "every state apart and not as stripes; that is slow and takes more memory. A compiled "
@@ -400,8 +406,9 @@ class Compiled(ABC):
         """Counts {z: {x': n}} as a tally; a count that the model calls impossible is a finding."""
         z, w = len(self.features), len(self.rewards)
         tally = Tally(
-            np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w)
-        )
+            np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w),
+            np.zeros(z + w, np.int64),
+        )  # fmt: skip
         findings: list[str] = []
         with np.errstate(over="ignore"):  # a sum that overflows is a finding
             for name, row in (counts or {}).items():

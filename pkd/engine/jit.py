@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import numba
 
+# No C wrapper: nothing calls one, and it takes a twentieth of the time of compiling.
+SHARED: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -31,7 +33,7 @@ def jit(**options: Any) -> Callable[[Function], Function]:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = cache_folder()
         try:
-            compiled: Function = numba.njit(cache=True, error_model="numpy", **options)(function)
+            compiled: Function = numba.njit(**SHARED, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
         return compiled

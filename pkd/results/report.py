@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pkd import __version__
-from pkd.optimism import from_config
+from pkd.optimism import Optimism, from_config
 from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
 from pkd.results.run import MOST_DECISIONS, Run
@@ -172,17 +172,20 @@ def _write_section(name: str, run: Run, number: int) -> str:
     first = float(run.policy_values[0])
     given = {
         key: value
-        for key, value in config["optimism"].items()
+        for key, value in config["optimism"].get("arguments", config["optimism"]).items()
         if key != "rule" and value not in (None, False)
     }
-    constants = ", ".join(f"{key} = {_format_number(value)}" for key, value in given.items())
+    constants = ", ".join(
+        f"{key} = {value if isinstance(value, str) else _format_number(value)}"
+        for key, value in given.items()
+    )
     facts = {
         "file": name,
         "model": f"{_name_model(run)} ({config['model']})"
         if run.model_words
         else f"{config['model']}, given as an object",
         "rule of optimism": rule.label + (f" ({constants})" if constants else ""),
-        "guarantee": _state_guarantee(rule.label, config["delta"]),
+        "guarantee": _state_guarantee(rule, config["delta"]),
         "episodes": f"{len(run.returns):,}",
         "replanning": f"{config['replan']}: {_format_count(len(run.plans), 'plan')}",
         "seed": str(config["seed"]),
@@ -209,13 +212,13 @@ def _write_section(name: str, run: Run, number: int) -> str:
     return f"<section><h2>{escape(heading)}</h2>{content}</section>"
 
 
-def _state_guarantee(label: str, delta: float) -> str:
-    if label.endswith("theory constants"):
-        proof = "the paper" if label.startswith("MVP") else "UCBVI-CH"
-        return f"theory constants of {proof}: optimism holds with probability {1 - delta:g}"
-    if label.startswith(("MVP", "Hoeffding")):
-        return "none: practical constants"
-    return "none: the rule adds no bonus"
+def _state_guarantee(rule: Optimism, delta: float) -> str:
+    """What is proved about the values of a rule, in a sentence."""
+    if rule.guarantee == "certified":
+        return f"certified: all values hold at all times with probability {1 - delta:g}"
+    if rule.guarantee == "as published":
+        return f"as published: all upper values hold with probability {1 - delta:g}"
+    return "no guarantee"
 
 
 def _draw_figure(run: Run, number: int) -> str:

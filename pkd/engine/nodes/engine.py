@@ -149,8 +149,8 @@ class NodeEngine(Compiled):
         scratch = self.scratch(g, belief)
         scratch.v[...] = scratch.settled[...] = 0.0  # nothing is paid at the end
         program, asked = g._replace(branch_reward=paid), belief._replace(mean=mean)
-        value, _ = kernels.sweep(program, asked, scratch, None, None, self.policy(), False, -1)
-        return sign * float(value)
+        value, _ = self._sweep(program, asked, scratch, self.policy(), False, -1)
+        return sign * value
 
     def scratch(
         self, program: kernels.Program, belief: Belief, *, keep: bool = False
@@ -176,7 +176,7 @@ class NodeEngine(Compiled):
     ) -> tuple[np.ndarray | None, kernels.Other | None]:
         """Memory that only some rules need: (of values over KL balls, of the other ones)."""
         longest = int(np.diff(program.group_ptr).max(initial=1))
-        if belief.form in OVER_SETS:
+        if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
             return np.zeros(longest), None
         if belief.form == L1_BALL:
             order = np.zeros(longest, np.int64)
@@ -303,24 +303,27 @@ class NodeEngine(Compiled):
             paid += reward
         return Episode(transitions, final=total - paid)
 
-    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
         if trial.learning.belief.form > CERTIFIED:  # only the usual rules are worth the compiling
             return None
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
         gaps, _ = self._find_extra(self.program, learning.belief)
+        paid = learning.reward_bonus if len(self.rewards) else None
         ell, low, high = learning.reward_bonus
 
-        def play(chunk: slice) -> None:
+        def play(chunk: slice) -> int:
             state[:] = learning.upper, trial.value
-            kernels.learn(
+            count = kernels.learn(
                 self.program, self.walk, learning.belief, truth.belief, scratch, exact, gaps,
-                truth.world, learning.tally, float(learning.bonus.prior) or None, ell, low, high,
-                learning.rng, state, learning.policy, NO_PATH, trial.uppers[chunk],
-                trial.values[chunk], trial.returns[chunk],
+                paid, learning.most_samples, truth.world, learning.tally,
+                float(learning.bonus.prior) or None, ell, low, high, learning.rng, state,
+                learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk],
+                trial.returns[chunk],
             )  # fmt: skip
-            trial.planned[chunk] = True
+            trial.planned[chunk.start : chunk.start + count] = True
             learning.upper, trial.value = map(float, state)
+            return int(count)
 
         return play
 

@@ -5,16 +5,12 @@ It is some hundred times slower and asks `rule.value` for every pair (z, y') tha
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from pkd.engine.belief import Belief
 from pkd.engine.nodes.kernels import CHANCES, LAST, STEP, Program, Scratch
-from pkd.model import ModelError
 
-__all__ = ["ask_rule", "sweep"]
+__all__ = ["sweep"]
 
 
 def sweep(
@@ -42,22 +38,6 @@ def sweep(
     return float(g.start_p @ s.v[0][g.start_node]), changed
 
 
-def ask_rule(b: Belief, p: np.ndarray, v: np.ndarray, n: float, width: float) -> float:
-    """What the rule of a belief says; a ModelError where it says no number."""
-    rule, k = b.rule
-    answer: Any = rule.value(p, v, n, k, width)
-    try:
-        value = float(answer)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise ModelError(
-            f"{type(rule).__name__}.value(p_hat={p.tolist()!r}, V={v.tolist()!r}, N={n:g}, k={k}, "
-            f"width={width:g}) is {answer!r}; expected a finite number"
-        )
-    return value
-
-
 def _fill_pairs(
     g: Program, b: Belief, s: Scratch, level: int, t: int, source: np.ndarray, e: np.ndarray
 ) -> None:
@@ -76,7 +56,7 @@ def _fill_pairs(
             elif b.n[row] <= 0:
                 e[pair] = cap
             else:
-                e[pair] = min(cap, ask_rule(b, p.copy(), v.copy(), float(b.n[row]), width))
+                e[pair] = min(cap, b.ask_rule(p.copy(), v.copy(), float(b.n[row]), width))
 
 
 def _back_up(

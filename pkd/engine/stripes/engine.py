@@ -28,7 +28,7 @@ from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.limits import refuse_bytes
 from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, SUM
+from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON, SUM
 from pkd.sizes import is_declared_range_safe
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class StripeEngine(Compiled):
             g = g._replace(branch_reward=g.branch_law, action_reward=none)
         else:
             paid = self._reward_means == which - len(self.features)
-        derived = self._pack(belief)._replace(reward=sign * paid), None, None
+        derived = self._pack(belief)._replace(reward=sign * paid), self._tables(belief), None
         memory = self._borrow(belief)
         try:
             self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
@@ -240,6 +240,11 @@ class StripeEngine(Compiled):
 
     def _derive(self, belief: Belief) -> Derived:
         """What a call derives from a belief."""
+        if belief.form == PYTHON:
+            raise ModelError(
+                "values by a rule in Python need every state apart; give the model and the rule "
+                "to optimistic_plan, learn or OptimisticLearner, which see to it"
+            )
         other = None
         if belief.form == DRAWS:
             other = kernels.Other(belief.draws, None)
@@ -262,9 +267,9 @@ class StripeEngine(Compiled):
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
         """The tables of values over sets of laws; empty for exact values, None for other rules."""
-        if belief.form not in OVER_SETS:
+        if belief.form not in OVER_SETS and not (belief.form <= CERTIFIED and self.over_sets):
             return None
-        quick = belief.rounds == ONE_ROUND
+        quick = belief.form in OVER_SETS and belief.rounds == ONE_ROUND
         tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
         if quick:
             kernels.fill_tables(belief.radius, tables)
