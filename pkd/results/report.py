@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def page(runs: Mapping[str, Run]) -> str:
         _write_section(name, run, number)
         for number, (name, run) in enumerate(runs.items(), start=1)
     ]
-    # The browser holds us to it: nothing from outside, and no script.
+    # With this policy a browser loads nothing from outside and runs no script.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
         '<meta charset="utf-8">'
@@ -340,7 +339,7 @@ def _make_distinct(labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _format_number(value: Any) -> str:
+def _format_number(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     # Rounding noise is printed as 0.

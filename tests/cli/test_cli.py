@@ -15,7 +15,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.learn import RULES
+from pkd.cli.rules import RULES
 from pkd.tabular import TabularMDP
 
 PNG = b"\x89PNG"
@@ -182,12 +182,17 @@ def test_a_saved_run_can_be_loaded(climb: str) -> None:
 
 
 WORDS = {
+    "certified": "Certified",
     "mvp": "MVP, as published",
     "mvp-max": "MVP (max form), no guarantee",
-    "practical": "MVP, practical constants",
+    "practical": "MVP, practical constants, no guarantee",
     "hoeffding": "Hoeffding, as published",
-    "greedy": "Greedy (no bonus)",
-    "posterior": "Posterior sampling, prior 1",
+    "kl-ucrl": "KL-UCRL, no guarantee",
+    "ucrl2": "UCRL2, no guarantee",
+    "bayes-ucbvi": "Bayes-UCBVI, quantile 0.9 of 100 draws, no guarantee",
+    "opsrl": "OPSRL, 8 draws, no guarantee",
+    "greedy": "Greedy (no bonus), no guarantee",
+    "posterior": "Posterior sampling, prior 1, no guarantee",
 }
 
 
@@ -209,7 +214,7 @@ def test_an_experiment_file_stands_for_its_flags(
     )
     main(["learn", "--config", "experiment.toml"])
     assert capsys.readouterr().out.startswith(
-        "climb.npz: Greedy (no bonus), 25 episodes, replanning: every, delta 0.05\n"
+        "climb.npz: Greedy (no bonus), no guarantee, 25 episodes, replanning: every, delta 0.05\n"
     )
 
 
