@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -131,9 +130,9 @@ def test_log_factors_may_depend_on_the_episode() -> None:
 def test_a_rule_that_says_no_number_is_refused() -> None:
     class Wrong(pkd.PythonRule):
         def value(self, p_hat: Any, V: Any, N: float, k: int, width: float) -> Any:
-            return np.log(-1.0) if N > 2 else "many"
+            return math.nan if N > 2 else "many"
 
-    with np.errstate(invalid="ignore"), pytest.raises(pkd.ModelError, match="is nan; expected"):
+    with pytest.raises(pkd.ModelError, match="is nan; expected a finite number"):
         pkd.optimistic_plan(TwoArms(), {"arm": {0: 9}}, episodes=5, optimism=Wrong())
     with pytest.raises(pkd.ModelError, match="is 'many'; expected a finite number"):
         pkd.optimistic_plan(TwoArms(), {"arm": {0: 1}}, episodes=5, optimism=Wrong())
