@@ -172,7 +172,8 @@ class Plan:
             form, *constants, rounds, value = arrays["constants"].tolist()
             for name in Belief._fields[:N_ARRAYS]:
                 part, expected = arrays[name], getattr(template, name)
-                if part.shape != expected.shape or part.dtype != expected.dtype:
+                shape = part.shape if name == "budget" else expected.shape  # it is the rule's own
+                if part.shape != shape or part.dtype != expected.dtype:
                     raise ModelError(
                         f"{path} does not fit the model: expected {name} of shape "
                         f"{expected.shape}, found {part.shape}"
