@@ -30,7 +30,7 @@ SHOWN_ROWS = 30  # lines of a printed table
 PUBLISHED = (
     "Published for exogenous MDPs, whose inputs have a law that no action changes: Liang et al. "
     "(arXiv 2601.20694) bound the regret of pure exploitation in tabular Exo-MDPs, by the order of "
-    "H^2 |inputs| sqrt(K); Sinclair et al. (hindsight learning) replay the inputs that were seen. "
+    "H^2 |inputs| sqrt(K); see also Sinclair et al. (hindsight learning). "
     "Whether your inputs meet their conditions is for you to check: this test compares expected "
     "numbers of visits under the given law, and nothing else."
 )

@@ -609,7 +609,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: expected rules of certified, mvp, mvp-max, ",
+        "pkd compare: error: argument --rules: optimism rule 'hope' is unknown; expected one of ",
     ),
     (
         ["bound", "--states", "5"],
