@@ -12,15 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pkd_delay.environment import DelayedEnv as DelayedEnv
+    from pkd_delay.arrivals import TravelTimes as TravelTimes
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.late_env import LateEnv as LateEnv
+    from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
     from pkd_delay.planning import plan as plan
     from pkd_delay.policy import DelayedPlan as DelayedPlan
     from pkd_delay.policy import SavedPolicy as SavedPolicy
+    from pkd_delay.problem_env import ProblemEnv as ProblemEnv
     from pkd_delay.process import Delayed as Delayed
     from pkd_delay.process import DelayedMDP as DelayedMDP
     from pkd_delay.record import Episode as Episode
@@ -37,15 +40,18 @@ if TYPE_CHECKING:
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
 _HOME_OF = {
     "Delayed": "process",
-    "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
     "DelayLaw": "law",
     "Episode": "record",
+    "FlatLateEnv": "late_view",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "LateEnv": "late_env",
+    "ProblemEnv": "problem_env",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
+    "TravelTimes": "arrivals",
     "UnknownDelay": "unknown",
     "View": "simulator",
     "learn": "planning",

@@ -250,4 +250,3 @@ class Commands:
                 self.in_force, self.since = newest, 0
                 del self._waiting[: place + 1]
                 break
-
