@@ -8,11 +8,14 @@ nothing else.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pkd_delay.arrivals import TravelTimes as TravelTimes
+    from pkd_delay.benchmark import normalised_score as normalised_score
+    from pkd_delay.envs import late_vector as late_vector
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
     from pkd_delay.late_env import LateEnv as LateEnv
@@ -54,7 +57,9 @@ _HOME_OF = {
     "TravelTimes": "arrivals",
     "UnknownDelay": "unknown",
     "View": "simulator",
+    "late_vector": "envs",
     "learn": "planning",
+    "normalised_score": "benchmark",
     "optimistic_plan": "planning",
     "plan": "planning",
     "simulate": "simulator",
@@ -77,3 +82,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# `gymnasium.make("pkd_delay:...")` imports this package to register its ids. Where Gymnasium is not
+# there yet, nobody asks, and importing it would cost time.
+if "gymnasium" in sys.modules:
+    import_module("pkd_delay.envs")

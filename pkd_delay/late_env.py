@@ -336,6 +336,11 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         x, y = self._words.read(seen.state)
         return seen.step, *model.place(x, y, seen.queue, seen.waited)
 
+    @property
+    def late(self) -> LateEnv:
+        """This wrapper, for `env.get_wrapper_attr("late")` where others are around it."""
+        return self
+
     def code_of(self, action: Any) -> Any:
         """The action of the environment for one of the problem: the inverse of what is shown."""
         return self._words.code(action)

@@ -49,6 +49,11 @@ class Packing:
     start_late: bool  # whether there can be a time before the first observation
     news: bool  # whether all observations that come are shown, and not only the newest
 
+    @property
+    def most_news(self) -> int:
+        """How many observations can come at once: one for each action, and the first one."""
+        return self.queue + 1 + self.start_late
+
     @cached_property
     def space(self) -> spaces.Dict:
         """The space of all parts."""
@@ -57,12 +62,12 @@ class Packing:
             "age": spaces.Discrete(self.queue + 1),
             "waited": spaces.Discrete(self.waited + 1),
             "pending": batch_space(self.acts, max(self.queue, 1)),
-            "arrived": spaces.Discrete(self.queue + 2),
+            "arrived": spaces.Discrete(self.most_news + 1),
         }
         if self.horizon is not None:
             parts["step"] = spaces.Discrete(self.horizon + 2)
         if self.news:
-            parts["news"] = batch_space(self.seen, self.queue + 1)
+            parts["news"] = batch_space(self.seen, self.most_news)
         if self.start_late:
             parts["seen"] = spaces.Discrete(2)
         if self.commands:
@@ -78,7 +83,7 @@ class Packing:
 
     @cached_property
     def _news(self) -> _Padded:
-        return _Padded(self.seen, self.queue + 1)
+        return _Padded(self.seen, self.most_news)
 
     @cached_property
     def _on_way(self) -> _Padded:
