@@ -10,8 +10,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+from typing import TYPE_CHECKING
+
+import attrs
 
 from pkd import ModelError, cli
+
+if TYPE_CHECKING:
+    from pkd_delay.benchmark import Scores
 
 __all__ = ["HELP", "configure", "run"]
 
@@ -41,26 +47,26 @@ def run(args: argparse.Namespace) -> int:
             f"no late environment is called {word!r}" + (f"; did you mean {near[0]!r}?" * bool(near))
             for word, near in zip(unknown, close, strict=True)
         )
-    found = args.ids or known
-    scores = [compute_scores(word) if args.recompute else stored[word] for word in found]
-    rows = [(s.id, s.horizon, s.optimal, s.ignoring, s.random) for s in scores]
+    wanted = args.ids or known
+    if args.recompute:
+        from tqdm import tqdm
+
+        scores = [compute_scores(word) for word in tqdm(wanted, disable=None, leave=False)]
+    else:
+        scores = [stored[word] for word in wanted]
+    rows = [attrs.astuple(score) for score in scores]
     print("expected returns, certified: exact up to rounding")
     print(cli.table(HEADERS, rows))
     if args.csv is not None:
         cli.write_csv(args.csv, HEADERS, rows)
-    different = [
-        s.id
-        for s in scores
-        if s.id not in stored
-        or not all(
-            math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-            for a, b in zip(
-                (s.optimal, s.ignoring, s.random),
-                (stored[s.id].optimal, stored[s.id].ignoring, stored[s.id].random),
-                strict=True,
-            )
-        )
-    ]
+    different = [score.id for score in scores if not _agree(score, stored.get(score.id))]
     if different:
         print(f"{len(different)} differ from the stored table: {', '.join(different)}")
     return DIFFERENT if different else 0
+
+
+def _agree(found: Scores, stored: Scores | None) -> bool:
+    if stored is None:
+        return False
+    pairs = zip(attrs.astuple(found)[1:], attrs.astuple(stored)[1:], strict=True)
+    return all(math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for a, b in pairs)
