@@ -1,5 +1,7 @@
 """A learner of `pkd` and one of Stable-Baselines3 act and learn in a LateEnv."""
 
+import functools
+
 import pytest
 
 import pkd
@@ -50,8 +52,8 @@ def test_the_counts_of_a_learner_are_the_moves_of_the_environment():
     model = env.problem().known()
     learner = pkd.OptimisticLearner(model, 30, optimism=pkd.Greedy())
     counts = {}
-    for k in range(30):
-        learn(env, learner, model, 1) if k else learn(env, learner, model, 1)
+    for _ in range(30):
+        learn(env, learner, model, 1)
         for (move,) in env.episode().moves:
             row = counts.setdefault((move.x, move.action), {})
             row[move.x_next] = row.get(move.x_next, 0) + 1
@@ -103,16 +105,40 @@ def test_an_environment_without_an_exact_problem_says_why(late, why):
         LateEnv(gym.make("FrozenLake-v1"), **late).problem()
 
 
-@pytest.mark.parametrize("policy", ["MlpPolicy", "MultiInputPolicy"])
-def test_stable_baselines_trains_in_a_late_cart_pole(policy):
+@pytest.fixture
+def ppo():
+    """Stable-Baselines3's PPO on one thread."""
     sb3 = pytest.importorskip("stable_baselines3")
-    env = LateEnv(gym.make("CartPole-v1"), RANDOM, max_delay=2)
-    agent = sb3.PPO(
-        policy, FlatLateEnv(env) if policy == "MlpPolicy" else env, n_steps=64, seed=0, device="cpu"
-    )
-    agent.learn(256)
-    observation = agent.get_env().reset()
-    assert agent.predict(observation)[0].shape == (1,)
+    sb3.common.utils.th.set_num_threads(1)
+    return functools.partial(sb3.PPO, seed=0, device="cpu")
+
+
+def late_cart_pole():
+    return LateEnv(gym.make("CartPole-v1"), RANDOM, max_delay=2)
+
+
+@pytest.mark.parametrize("policy", ["MlpPolicy", "MultiInputPolicy"])
+def test_stable_baselines_trains_in_a_late_cart_pole(ppo, policy):
+    env = late_cart_pole()
+    world = FlatLateEnv(env) if policy == "MlpPolicy" else env
+    agent = ppo(policy, world, n_steps=64, n_epochs=1)
+    agent.learn(128)
+    assert agent.predict(agent.get_env().reset())[0].shape == (1,)
+
+
+@pytest.mark.slow
+def test_stable_baselines_learns_to_balance_a_late_pole(ppo):
+    """Random play holds it for about 20 steps."""
+    env = FlatLateEnv(late_cart_pole())
+    agent = ppo("MlpPolicy", env, n_steps=1024)
+    agent.learn(10_000)
+    steps = 0
+    for k in range(10):
+        seen, over = env.reset(seed=k)[0], False
+        while not over:
+            seen, reward, terminated, truncated, _ = env.step(agent.predict(seen)[0])
+            steps, over = steps + reward, terminated or truncated
+    assert steps / 10 > 100
 
 
 def test_stable_baselines_checks_a_late_mountain_car():
