@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -20,7 +19,15 @@ import numpy as np
 import pkd
 from pkd import ModelError
 
-__all__ = ["HEADERS", "Scores", "compute_scores", "normalised_score", "read_scores"]
+__all__ = [
+    "HEADERS",
+    "Scores",
+    "compute_scores",
+    "describe_unknown",
+    "list_ids",
+    "normalised_score",
+    "read_scores",
+]
 
 HEADERS = ("id", "horizon", "optimal", "ignoring the delay", "random")
 
@@ -48,11 +55,16 @@ def normalised_score(id: str, value: float) -> float:  # noqa: A002  # Gymnasium
     """
     scores = read_scores()
     if id not in scores:
-        close = difflib.get_close_matches(id, scores, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; expected one of {list(scores)}"
-        raise ModelError(f"no late environment is called {id!r}{hint}")
+        raise ModelError(describe_unknown(id))
     found = scores[id]
     return (float(value) - found.random) / (found.optimal - found.random)
+
+
+def describe_unknown(id: str) -> str:  # noqa: A002  # Gymnasium's own word
+    """What is wrong with an id that is not registered."""
+    close = difflib.get_close_matches(id, list_ids(), n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "`pkd benchmark` lists all of them"
+    return f"no late environment is called {id!r}; {hint}"
 
 
 @cache
@@ -154,8 +166,8 @@ def _ignore_late_actions(table: Any, best: pkd.Plan, d: int) -> float:
     return float(weight @ paid)
 
 
-def list_ids() -> Iterator[str]:
+def list_ids() -> list[str]:
     """All registered late environments."""
     from pkd_delay.envs import TASKS
 
-    return iter(TASKS)
+    return list(TASKS)

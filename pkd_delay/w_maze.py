@@ -64,7 +64,7 @@ class WMaze(gym.Env[np.int64, np.int64]):
         ((_, self._here, reward, over),) = self.P[self._here][int(action)]
         return np.int64(self._here), reward, over, False, {}
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The maze with the agent in it, as text."""
         if self.render_mode != "ansi":
             return None

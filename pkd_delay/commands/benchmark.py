@@ -8,7 +8,6 @@ pkd benchmark --recompute --csv benchmark.csv
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 from typing import TYPE_CHECKING
 
@@ -37,16 +36,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Shows the stored numbers, or computes them and compares."""
-    from pkd_delay.benchmark import HEADERS, compute_scores, list_ids, read_scores
+    from pkd_delay.benchmark import (
+        HEADERS,
+        compute_scores,
+        describe_unknown,
+        list_ids,
+        read_scores,
+    )
 
     known, stored = list(list_ids()), read_scores()
     unknown = [word for word in args.ids if word not in known]
     if unknown:
-        close = [difflib.get_close_matches(word, known, n=1) for word in unknown]
-        raise ModelError(
-            f"no late environment is called {word!r}" + (f"; did you mean {near[0]!r}?" * bool(near))
-            for word, near in zip(unknown, close, strict=True)
-        )
+        raise ModelError(map(describe_unknown, unknown))
     wanted = args.ids or known
     if args.recompute:
         from tqdm import tqdm

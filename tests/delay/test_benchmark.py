@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import attrs
 import numpy as np
 import pytest
 
@@ -11,7 +12,9 @@ import pkd_delay
 from pkd.cli import main
 from pkd_delay.benchmark import compute_scores, list_ids, read_scores
 
-gym = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+import gymnasium as gym
+
 from pkd_delay.envs import TASKS
 from pkd_delay.w_maze import MAZE, WMaze
 
@@ -175,18 +178,16 @@ def test_the_command_shows_and_recomputes(capsys, tmp_path, monkeypatch):
     assert main(["benchmark"]) == 0
     assert "LateTaxi-d1-v0" in capsys.readouterr().out
     assert main(["benchmark", "LateTwoState-d1-v0", "--recompute", "--csv", "table.csv"]) == 0
-    assert (tmp_path / "table.csv").read_text().splitlines()[1].startswith("LateTwoState-d1-v0,10,9.1")
+    assert (
+        (tmp_path / "table.csv").read_text().splitlines()[1].startswith("LateTwoState-d1-v0,10,9.1")
+    )
     assert main(["benchmark", "LateTwoStat-d1-v0"]) == 2
     assert "did you mean" in capsys.readouterr().err
 
 
 def test_a_number_that_differs_is_told(monkeypatch, capsys):
-    stored = read_scores()
     name = "LateTwoState-d1-v0"
-    import attrs
-
-    monkeypatch.setattr(
-        "pkd_delay.benchmark.read_scores", lambda: {**stored, name: attrs.evolve(stored[name], optimal=9.0)}
-    )
+    other = {name: attrs.evolve(read_scores()[name], optimal=9.0)}
+    monkeypatch.setattr("pkd_delay.benchmark.read_scores", lambda: other)
     assert main(["benchmark", name, "--recompute"]) == 1
     assert "1 differ" in capsys.readouterr().out

@@ -10,7 +10,8 @@ import pkd_delay
 from pkd_delay import DelayedMDP, FlatLateEnv, LateEnv, TravelTimes
 from pkd_delay.problems import grid
 
-gym = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -108,6 +109,14 @@ def test_an_observation_is_kept_although_the_environment_writes_over_it():
     assert [float(o["observation"]["a"][0]) for o in seen] == [1, 1, 1, 1.125, 1.25]
 
 
+def test_an_agent_may_change_what_it_was_shown():
+    world = LateEnv(Odd(), 2)
+    first, _ = world.reset(seed=0)
+    first["observation"]["a"][:] = 2.0
+    again = world.step(Odd.action_space.sample())[0]
+    assert again["observation"]["a"].tolist() == [1.0, 1.0]
+
+
 def test_the_observations_of_table_one():
     """A constant delay of 2: h; t; queue; counter of facts.md."""
     seen, _ = play(LateEnv(Clock(), 2, horizon=6), [1, 2, 3, 4, 1, 2])
@@ -183,6 +192,21 @@ def test_the_base_draws_as_without_the_wrapper():
     assert run(plain) == run(late)
 
 
+def test_delays_do_not_depend_on_the_dice_of_the_base():
+    """With one stream for both, the first Delta would tell the first toss."""
+
+    class Coin(Clock):
+        def step(self, action):
+            return np.int64(self.np_random.random() < 0.5), 0.0, True, False, {}
+
+    world, pairs = LateEnv(Coin(), {0: 0.5, 1: 0.5}, max_delay=1, horizon=1), []
+    for seed in range(200):
+        world.reset(seed=seed)
+        observation, *_, info = world.step(0)
+        pairs.append((observation["observation"], info["late"]["deltas"][0]))
+    assert abs(np.corrcoef(np.array(pairs).T)[0, 1]) < 0.3
+
+
 def test_an_end_is_over_for_the_agent_when_it_is_shown():
     """The clock stops after 3 steps; with a delay of 2 the agent does two more, which do nothing.
 
@@ -246,7 +270,29 @@ def test_late_actions_are_executed_late():
     seen, _ = play(LateEnv(base, 0, 2, first_action=4), [1, 2, 3, 1, 2, 3])
     assert base.executed == [4, 4, 1, 2, 3, 1]
     assert [int(o["in_force"]) for o in seen] == [4, 4, 4, 1, 2, 3, 1]
-    assert [tuple(o["on_way"][: o["sent"]].tolist()) for o in seen[:4]] == [(), (1,), (1, 2), (2, 3)]
+    assert [tuple(o["on_way"][: o["sent"]].tolist()) for o in seen[:4]] == [
+        (),
+        (1,),
+        (1, 2),
+        (2, 3),
+    ]
+
+
+def test_the_newest_of_two_commands_that_come_together_is_executed():
+    """D = 2, 1, 0, ...: the first two commands come at step 3, together with the third."""
+    base = Clock()
+    law = lambda h, observation, action: {2: 1.0} if h == 1 else {-1: 1.0}  # noqa: E731
+    play(LateEnv(base, 0, law, 2, first_action=4), [1, 2, 3, 1, 2, 3])
+    assert base.executed == [4, 4, 3, 1, 2, 3]
+    overtaken = Clock()
+    travel = [2, 0, 1, 1, 1, 1]
+
+    class Given(TravelTimes):
+        def draw(self, before, h, observation, action, rng):
+            return 0, travel[h - 1]
+
+    play(LateEnv(overtaken, 0, Given({0: 0.5, 2: 0.5}), first_action=4), [1, 2, 3, 1, 2, 3])
+    assert overtaken.executed == [4, 2, 2, 3, 1, 2]  # 1 was overtaken and is forgotten
 
 
 def test_commands_are_shown_as_late_as_the_observation():

@@ -10,7 +10,8 @@ from pkd_delay import DelayedMDP, FlatLateEnv, LateEnv
 from pkd_delay.autoscaler import autoscaler
 from pkd_delay.problems import random_mdp
 
-gym = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+import gymnasium as gym
 
 RANDOM = {-1: 0.3, 0: 0.4, 1: 0.3}
 

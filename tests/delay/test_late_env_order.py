@@ -1,5 +1,7 @@
 """Nothing is early, nothing is lost, everything is in order: for random laws, lengths and ends."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from pkd_delay import LateEnv, TravelTimes
 
-gym = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+import gymnasium as gym
 from gymnasium import spaces
 
 
@@ -62,7 +65,7 @@ def test_an_episode_is_causal_ordered_and_complete(
         horizon=horizon if limited else None,
     )  # fmt: skip
     observation, info = env.reset(seed=seed)
-    h, paid, shown, sent, infos, over = 1, 0.0, [], [], [info], False
+    h, paid, shown, sent, over = 1, 0.0, [], [], False
     most = env.packing.queue
     while True:
         assert observation in env.observation_space
@@ -97,7 +100,7 @@ def test_an_episode_is_causal_ordered_and_complete(
     record = info["late"]["delays"]
     assert len(record) == done
     assert all(0 <= delay <= env._rule.max_delay for delay in record)
-    assert all(after >= before - 1 for before, after in zip(record, record[1:], strict=False))
+    assert all(after >= before - 1 for before, after in pairwise(record))
 
 
 @given(law=delays(), seed=st.integers(0, 2**20))

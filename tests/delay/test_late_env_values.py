@@ -12,7 +12,8 @@ from pkd_delay import Delayed, DelayedMDP, LateEnv, TravelTimes
 from pkd_delay.problems import random_mdp
 from pkd_examples.late_actions import LateActions
 
-gym = pytest.importorskip("gymnasium")
+pytest.importorskip("gymnasium")
+import gymnasium as gym
 
 RANDOM = {-1: 0.3, 0: 0.4, 1: 0.3}
 TRAVEL = {0: 0.4, 1: 0.3, 2: 0.3}
@@ -159,9 +160,7 @@ def wait_first(mdp, steps):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_late_observations_and_late_actions_have_the_same_optimum_once_the_first_commands_do_nothing(
-    d,
-):
+def test_late_observations_and_late_actions_have_one_optimum_if_the_first_commands_do_nothing(d):
     """Katsikopoulos and Engelbrecht (2003): at its execution an action is d states old either way.
 
     The first d commands are not the agent's own, so the world waits for d steps.
@@ -171,7 +170,9 @@ def test_late_observations_and_late_actions_have_the_same_optimum_once_the_first
     late_states = pkd_delay.plan(DelayedMDP.constant(waiting, d)).value
     late_commands = pkd.plan(*late_actions(waiting, {d: 1.0}, 0)).value
     assert late_commands == pytest.approx(late_states, abs=1e-12)
-    assert late_states == pytest.approx(pkd_delay.plan(DelayedMDP.constant(mdp, d)).value, abs=1e-12)
+    assert late_states == pytest.approx(
+        pkd_delay.plan(DelayedMDP.constant(mdp, d)).value, abs=1e-12
+    )
 
 
 def test_the_clipped_empty_queue_is_played_as_assumption_one_says():
