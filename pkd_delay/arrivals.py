@@ -20,7 +20,7 @@ from pkd import ModelError
 from pkd_delay.augmented import find_count_faults
 from pkd_delay.inter_arrival import InterArrival, OneLaw, find_faults
 
-__all__ = ["Arrivals", "Commands", "Delay", "DelayRule", "TravelTimes", "read_delay"]
+__all__ = ["Arrivals", "Commands", "Delay", "DelayRule", "TravelTimes", "clip_delay", "read_delay"]
 
 # (h, observation that the base shows at h, action that it executes at h) -> law of Delta_h
 LawOf = Callable[[int, Any, Any], OneLaw]
@@ -30,8 +30,16 @@ class DelayRule(ABC):
     """Draws how many steps late the next message comes."""
 
     max_delay: int  # D: no message comes later
-    longest: int  # W: the delay grows by at most this much from one message to the next
-    constant: bool = False
+
+    @property
+    def longest(self) -> int:
+        """W: the delay grows by at most this much from one message to the next."""
+        return self.max_delay
+
+    @property
+    def constant(self) -> bool:
+        """Whether every message comes `max_delay` steps late."""
+        return False
 
     @abstractmethod
     def draw(
@@ -41,7 +49,12 @@ class DelayRule(ABC):
 
     def clip(self, before: int, delta: int) -> int:
         """D_h = clip(D_{h-1} + Delta_h; 0, D)."""
-        return min(max(before + delta, 0), self.max_delay)
+        return clip_delay(before + delta, self.max_delay)
+
+
+def clip_delay(delay: int, largest: int) -> int:
+    """A delay cut to 0, ..., `largest`."""
+    return min(max(delay, 0), largest)
 
 
 @attrs.frozen
@@ -57,11 +70,11 @@ class Changes(DelayRule):
     max_delay: int
 
     @property
-    def longest(self) -> int:  # type: ignore[override]
+    def longest(self) -> int:
         return min(self.law.longest, self.max_delay)
 
     @property
-    def constant(self) -> bool:  # type: ignore[override]
+    def constant(self) -> bool:
         steps = self.law.longest
         return steps == self.max_delay and self.law.probabilities[-1] == 1.0
 
@@ -78,10 +91,6 @@ class ChangesOf(DelayRule):
 
     law_of: LawOf
     max_delay: int
-
-    @property
-    def longest(self) -> int:  # type: ignore[override]
-        return self.max_delay
 
     def draw(
         self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
@@ -104,6 +113,7 @@ class TravelTimes(DelayRule):
     """
 
     law: Mapping[int, float] = attrs.field(converter=dict)
+    max_delay: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         found = [f for steps in self.law for f in find_count_faults(steps, "a travel time")]
@@ -111,16 +121,12 @@ class TravelTimes(DelayRule):
         if found:
             raise ModelError(found)
 
-    @property
-    def max_delay(self) -> int:  # type: ignore[override]
-        return max(steps for steps, p in self.law.items() if p > 0)
+    @max_delay.default
+    def _find_longest(self) -> int:
+        return max((steps for steps, p in self.law.items() if p > 0), default=0)
 
     @property
-    def longest(self) -> int:  # type: ignore[override]
-        return self.max_delay
-
-    @property
-    def constant(self) -> bool:  # type: ignore[override]
+    def constant(self) -> bool:
         return 1.0 in self.law.values()
 
     @cached_property

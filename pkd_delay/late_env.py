@@ -110,7 +110,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         if isinstance(env, Delayed):
             self._rule = self._read_problem(env, observations)
         else:
-            self._rule = read_delay(observations or 0, max_delay, "observations")
+            given = 0 if observations is None else observations
+            self._rule = read_delay(given, max_delay, "observations")
         self._delayed = env if isinstance(env, Delayed) else self._delay_problem()
         self._words = find_words(self.env, self._delayed)
         self._command_rule = read_delay(actions, max_delay, "actions")

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from pkd import END, ModelError, Transition
-from pkd_delay.arrivals import Arrivals
+from pkd_delay.arrivals import Arrivals, clip_delay
 from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
 from pkd_delay.world import World
@@ -134,7 +134,7 @@ class Simulator:
         """
         drawn = self._delayed.delay_of(*self._world.here, action).draw(self._rng)
         delta = drawn if self._given is None else self._given[self._step - 1]
-        delay = min(max(self._line.delay + delta, 0), self._delayed.max_delay)
+        delay = clip_delay(self._line.delay + delta, self._delayed.max_delay)
         self._line.send(delta, delay)
         moves = self._world.act(action, settling=self._step == self._base.horizon)
         self._moves.append(moves)

@@ -191,3 +191,30 @@ def test_a_number_that_differs_is_told(monkeypatch, capsys):
     monkeypatch.setattr("pkd_delay.benchmark.read_scores", lambda: other)
     assert main(["benchmark", name, "--recompute"]) == 1
     assert "1 differ" in capsys.readouterr().out
+
+
+PLAYED = [
+    "LateTwoState-random-v0",
+    "LateRiverSwim-bursty-v0",
+    "LateFrozenLake8x8-d1-v0",
+    "LateAutoscaler-random-v0",
+    "LateInventory-d1-v0",
+    pytest.param("LateCliffWalking-random-v0", marks=pytest.mark.slow),
+    pytest.param("LateTaxi-d1-v0", marks=pytest.mark.slow),
+    pytest.param("LateTaxi-d2-v0", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_an_optimal_plan_earns_the_stored_optimum(name):
+    env = gym.make(f"pkd_delay.envs:{name}").get_wrapper_attr("late")
+    plan, totals = pkd_delay.plan(env.problem()), []
+    for k in range(200):
+        observation, _ = env.reset(seed=k)
+        over, total = False, 0.0
+        while not over:
+            action = env.code_of(plan.action(*env.state_of(observation)))
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total, over = total + reward, terminated or truncated
+        totals.append(total)
+    assert abs(np.mean(totals) - read_scores()[name].optimal) < 4 * np.std(totals) / np.sqrt(200)
