@@ -21,7 +21,7 @@ from pkd import END, ModelError, PartiallyKnownMDP, TabularMDP, Transition, expl
 from pkd import graph as core
 from pkd_delay.base import Instead, State, survey
 from pkd_delay.process import Delayed
-from pkd_delay.world import World
+from pkd_delay.true_base import TrueBase
 
 if TYPE_CHECKING:
     from pkd.model import Branch, Law
@@ -52,7 +52,7 @@ class ProblemEnv(gym.Env[np.int64, np.int64]):
         self.problem = pkd.as_problem(problem)
         self.instead = instead
         self.model = self.problem.model()
-        self._world = World(self.model, self.problem.law())
+        self._truth = TrueBase(self.model, self.problem.law())
         self.actions = survey(self.model, instead).actions
         self.states = _number_states(self.model)
         self._index = {state: i for i, state in enumerate(self.states)}
@@ -65,14 +65,14 @@ class ProblemEnv(gym.Env[np.int64, np.int64]):
     @property
     def here(self) -> State:
         """The present (x, y)."""
-        return self._world.here
+        return self._truth.here
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
         """Starts an episode. What is paid before the first action comes with the first reward."""
         super().reset(seed=seed)
-        self.opening = self._world.reset(self.np_random)
+        self.opening = self._truth.reset(self.np_random)
         self._owed = sum(move.reward or 0.0 for move in self.opening)
         self._step, self.moves, self.final = 1, (), 0.0
         return np.int64(self._index[self.here]), {}
@@ -80,9 +80,9 @@ class ProblemEnv(gym.Env[np.int64, np.int64]):
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Does the action of this number."""
         done = self.done(*self.here, self.actions[int(action)])
-        self.moves = self._world.act(done, settling=self._step == self.model.horizon)
+        self.moves = self._truth.act(done, settling=self._step == self.model.horizon)
         self._step += 1
-        over = self._step > self.model.horizon or self._world.over
+        over = self._step > self.model.horizon or self._truth.over
         self.final = self.model.final(*self.here) if over else 0.0
         reward = self._owed + sum(move.reward or 0.0 for move in self.moves) + self.final
         self._owed = 0.0

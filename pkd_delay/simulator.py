@@ -17,7 +17,7 @@ from pkd import END, ModelError, Transition
 from pkd_delay.arrivals import Arrivals, clip_delay
 from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
-from pkd_delay.world import World
+from pkd_delay.true_base import TrueBase
 
 __all__ = ["Simulator", "View", "simulate"]
 
@@ -83,15 +83,15 @@ class Simulator:
 
     def __init__(self, delayed: Delayed, seed: int | np.random.Generator = 0) -> None:
         self._delayed, self._base = delayed, delayed.base
-        self._world = World(delayed.base, delayed.base_law)
+        self._truth = TrueBase(delayed.base, delayed.base_law)
         self._rng = np.random.default_rng(seed)
         self._over = True
 
     def reset(self, deltas: Sequence[int] | None = None) -> View:
         """Starts an episode; s_1 is shown at once."""
         self._given = deltas
-        self._opening = self._world.reset(self._rng)
-        self._states = [self._world.here]
+        self._opening = self._truth.reset(self._rng)
+        self._states = [self._truth.here]
         self._moves = list[tuple[Transition, ...]]()
         self._actions, self._paid = list[Any](), list[float]()
         self._line = Arrivals()
@@ -103,8 +103,8 @@ class Simulator:
         if self._over:
             raise ModelError("act() in an episode that is over; call reset() first")
         self._actions.append(action)
-        if not self._world.over:
-            self._move_hidden(self._delayed.done(*self._world.here, action))
+        if not self._truth.over:
+            self._move_hidden(self._delayed.done(*self._truth.here, action))
         self._step += 1
         everything = self._step > self._base.horizon
         return self._show(self._line.advance(self._step, everything=everything), 0.0)
@@ -124,7 +124,7 @@ class Simulator:
             delays=tuple(self._line.delays),
             moves=tuple(self._moves),
             opening=self._opening,
-            final=self._base.final(*self._world.here),
+            final=self._base.final(*self._truth.here),
         )
 
     def _move_hidden(self, action: Any) -> None:
@@ -132,14 +132,14 @@ class Simulator:
 
         D_h = clip(D_{h-1} + Delta_h; 0, D)
         """
-        drawn = self._delayed.delay_of(*self._world.here, action).draw(self._rng)
+        drawn = self._delayed.delay_of(*self._truth.here, action).draw(self._rng)
         delta = drawn if self._given is None else self._given[self._step - 1]
         delay = clip_delay(self._line.delay + delta, self._delayed.max_delay)
         self._line.send(delta, delay)
-        moves = self._world.act(action, settling=self._step == self._base.horizon)
+        moves = self._truth.act(action, settling=self._step == self._base.horizon)
         self._moves.append(moves)
         self._paid.append(sum(move.reward or 0.0 for move in moves))
-        self._states.append(self._world.here)
+        self._states.append(self._truth.here)
 
     def _show(self, arrived: int, reward: float) -> View:
         """What the agent sees after so many states have arrived, and what they paid."""

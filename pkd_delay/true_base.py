@@ -1,4 +1,4 @@
-"""The hidden half of a delayed problem: its base, moved by its true law, one action at a time.
+"""The base of a delayed problem, moved by its true law, one action at a time.
 
 `Simulator` shows its states late, and `ProblemEnv` shows them at once, for `LateEnv` to delay.
 """
@@ -16,18 +16,18 @@ from pkd_delay.base import State
 if TYPE_CHECKING:
     from pkd import Law
 
-__all__ = ["World"]
+__all__ = ["TrueBase"]
 
 
-class World:
+class TrueBase:
     """A model and its law, played without delay.
 
     >>> from pkd_delay.problems import two_state_chain
     >>> chain = two_state_chain(horizon=2, stay=1.0)
-    >>> world = World(chain.model(), chain.law())
-    >>> world.reset(np.random.default_rng(0)), world.here
+    >>> base = TrueBase(chain.model(), chain.law())
+    >>> base.reset(np.random.default_rng(0)), base.here
     ((), (0, None))
-    >>> [move.reward for move in world.act(0, settling=False)], world.here
+    >>> [move.reward for move in base.act(0, settling=False)], base.here
     ([1.0], (0, None))
     """
 
