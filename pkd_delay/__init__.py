@@ -13,6 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pkd_delay.agents import Chen2023 as Chen2023
+    from pkd_delay.agents import DelayAwareQ as DelayAwareQ
+    from pkd_delay.agents import MemorylessQ as MemorylessQ
     from pkd_delay.arrivals import TravelTimes as TravelTimes
     from pkd_delay.benchmark import normalised_score as normalised_score
     from pkd_delay.envs import late_vector as late_vector
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from pkd_delay.late_env import LateEnv as LateEnv
     from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.planners import QMDP as QMDP
+    from pkd_delay.planners import IgnoreDelay as IgnoreDelay
+    from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
     from pkd_delay.planning import plan as plan
@@ -42,16 +48,22 @@ if TYPE_CHECKING:
 
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
 _HOME_OF = {
+    "Chen2023": "agents",
+    "DelayAwareQ": "agents",
     "Delayed": "process",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
     "DelayLaw": "law",
     "Episode": "record",
     "FlatLateEnv": "late_view",
+    "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
     "LateEnv": "late_env",
+    "MemorylessQ": "agents",
+    "ModelBasedSimulation": "planners",
     "ProblemEnv": "problem_env",
+    "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
     "TravelTimes": "arrivals",
