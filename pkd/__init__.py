@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
+    from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
@@ -87,6 +88,7 @@ _HOMES = {
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
+    "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

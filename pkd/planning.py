@@ -15,7 +15,9 @@ from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
 from pkd.problem import Problem, read, unpack
-from pkd.results.files import read_npz, write_csv, write_npz
+from pkd.progress import watch, working
+from pkd.results.files import read_npz, write_npz
+from pkd.results.policies import Row, write_policy_csv, write_policy_json
 
 if TYPE_CHECKING:
     from pkd.evaluation import Evaluation
@@ -100,8 +102,46 @@ class Plan:
         return "\n".join(rows + (["..."] if len(found) > most else []))
 
     def to_csv(self, path: str | Path) -> None:
-        """Writes the policy of all steps, with labels, whole or not at all."""
-        write_csv(path, HEADER, (self._labels(rule) for rule in self.rules()))
+        """Writes the policy of all steps, whole or not at all: one line per step and state.
+
+        Each part of the state has a column, and each action has one for its value, `Q(action)`.
+        `PolicyTable.read` reads it.
+        """
+        write_policy_csv(path, self.rows(), self._label)
+
+    def to_json(self, path: str | Path) -> None:
+        """Writes the policy of all steps with the types of all values, whole or not at all.
+
+        `PolicyTable.read` reads it; so do ten lines of any language.
+        """
+        meta = {
+            "model": type(self.compiled.model).__name__,
+            "horizon": self.compiled.horizon,
+            "season": None,
+            "value": self.value,
+            "value_is": self.meaning,
+            "parts": ["x", "y"],
+        }
+        write_policy_json(path, self.rows(), meta)
+
+    @property
+    def meaning(self) -> str:
+        """What `value` is: the optimum under the law that was given, or an upper value."""
+        if self.truth is not None:
+            return "the optimum under the law that was given"
+        return "the value that the plan was made by, from counts or a file"
+
+    def rows(self, step: int | None = None) -> Iterator[Row]:
+        """The policy of one step or of all, with the value of every action."""
+        steps = range(1, self.compiled.horizon + 1) if step is None else (step,)
+        for h in watch(steps, "reading the policy"):
+            for x, y in self.states(h):
+                yield Row(h, {"x": x, "y": y}, self.action(h, x, y), self.values(h, x, y))
+
+    def _label(self, part: str, value: Any) -> str:
+        model = self.compiled.model
+        labels = {"x": model.x_label, "y": model.y_label, "action": model.action_label}
+        return labels[part](value)
 
     def _labels(self, rule: Rule) -> tuple[str, ...]:
         model = self.compiled.model
@@ -251,7 +291,8 @@ def optimistic_plan(
 def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) -> Plan:
     """The plan of one backward sweep under a belief."""
     choices = compiled.policy()
-    value, _ = compiled.sweep(belief, choices, follow=False)
+    with working("planning"):
+        value, _ = compiled.sweep(belief, choices, follow=False)
     return Plan(compiled, belief, choices, value, truth)
 
 

@@ -1,5 +1,5 @@
-"""Plans exactly under the true law: the optimal value, and the best action of every state (CSV and
-JSON: the value of every action too).
+"""Plans exactly under the true law: the optimal value, and the best action of every state. The CSV
+file has all steps, one column for each part of the state, and one for the value of each action.
 
 pkd plan inventory --option lead_time=2 --csv policy.csv
 pkd plan FrozenLake-v1 --horizon 20 --all --plot policy.png
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import add_model, find_model, picture, positive, writable
-from pkd.cli.output import table, write_files
+from pkd.cli.output import draw_file, table
 from pkd.model import ModelError
 from pkd.problem import Found
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 HELP = "plan under the true law: value and policy"
 MOST_ROWS = 60  # of a printed table; the CSV and JSON forms hold all
-CSV_HEADERS = ("step", "x", "y", "action", "value", "values of all actions")
 Decision = tuple[int, str, str, str, float, dict[str, float]]  # the last: of every action
 
 
@@ -43,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--csv",
         type=writable,
         metavar="FILE",
-        help="write the policy with the value of every action",
+        help="write the policy of all steps with the value of every action",
     )
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
     parser.add_argument("--json", action="store_true", help="print value and policy as JSON")
@@ -59,8 +58,9 @@ def run(args: argparse.Namespace) -> int:
     steps = range(1, found.model.horizon + 1) if args.all else [args.step]
     policy = [row for step in steps for row in decisions(found, plan, step)]
     _print(args, found, plan, policy)
-    rows = [(*row[:5], json.dumps(row[5])) for row in policy]
-    write_files(args.csv, CSV_HEADERS, rows, args.plot, lambda: draw(found, plan))
+    if args.csv is not None:
+        plan.to_csv(args.csv)
+    draw_file(args.plot, lambda: draw(found, plan), args.csv)
     return 0
 
 
