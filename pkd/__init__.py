@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.endless import Stationary as Stationary
+    from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
@@ -76,6 +78,7 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],

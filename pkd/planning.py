@@ -20,6 +20,7 @@ from pkd.results.files import read_npz, write_npz
 from pkd.results.policies import Row, write_policy_csv, write_policy_json
 
 if TYPE_CHECKING:
+    from pkd.endless import Stationary
     from pkd.evaluation import Evaluation
     from pkd.model import Episode
 
@@ -107,14 +108,18 @@ class Plan:
         Each part of the state has a column, and each action has one for its value, `Q(action)`.
         `PolicyTable.read` reads it.
         """
-        write_policy_csv(path, self.rows(), self._label)
+        write_policy_csv(path, self.rows(), self.label)
 
     def to_json(self, path: str | Path) -> None:
         """Writes the policy of all steps with the types of all values, whole or not at all.
 
         `PolicyTable.read` reads it; so do ten lines of any language.
         """
-        meta = {
+        write_policy_json(path, self.rows(), self.describe())
+
+    def describe(self) -> dict[str, Any]:
+        """What a JSON file says before its rules."""
+        return {
             "model": type(self.compiled.model).__name__,
             "horizon": self.compiled.horizon,
             "season": None,
@@ -122,7 +127,6 @@ class Plan:
             "value_is": self.meaning,
             "parts": ["x", "y"],
         }
-        write_policy_json(path, self.rows(), meta)
 
     @property
     def meaning(self) -> str:
@@ -138,7 +142,8 @@ class Plan:
             for x, y in self.states(h):
                 yield Row(h, {"x": x, "y": y}, self.action(h, x, y), self.values(h, x, y))
 
-    def _label(self, part: str, value: Any) -> str:
+    def label(self, part: str, value: Any) -> str:
+        """The model's words for an x, a y or an action."""
         model = self.compiled.model
         labels = {"x": model.x_label, "y": model.y_label, "action": model.action_label}
         return labels[part](value)
@@ -147,6 +152,17 @@ class Plan:
         model = self.compiled.model
         state = model.x_label(rule.x), model.y_label(rule.y)
         return str(rule.step), *state, model.action_label(rule.action), f"{rule.value:.10g}"
+
+    def stationary(self, season: int | None = None) -> Stationary:
+        """The policy of the beginning of this plan, for a controller that never stops.
+
+        It depends on (x, y) alone. `.loss` is what it loses over the horizon, exactly; `.gain`,
+        `.endless_value` and `.endless_loss` are bounds for an endless run, which are the narrower
+        the longer the horizon is. season: steps between the two values that the bounds compare.
+        """
+        from pkd.endless import make_stationary
+
+        return make_stationary(self, season)
 
     def simulate(self, episodes: int, seed: int = 0, law: Law | None = None) -> list[Episode]:
         """Episodes of this policy under the law that it was made for, or under another one."""
