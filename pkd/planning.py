@@ -28,6 +28,7 @@ __all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
 
 HEADER = ("step", "x", "y", "action", "value")
 SHOWN_RULES = 30  # lines of a printed table
+STATE_SECONDS, OUTCOME_SECONDS = 20e-9, 1e-9  # of a sweep, per step
 
 
 class Rule(NamedTuple):
@@ -310,6 +311,21 @@ def make_plan(compiled: Compiled, belief: Belief, truth: Truth | None = None) ->
     with working("planning"):
         value, _ = compiled.sweep(belief, choices, follow=False)
     return Plan(compiled, belief, choices, value, truth)
+
+
+def estimate_seconds(compiled: Compiled) -> float:
+    """About how long one sweep takes, within a factor of three on an ordinary machine.
+
+    Measured: 20 ns for each state and step, and 1 ns for each outcome of each explicit move.
+
+    >>> import pkd
+    >>> estimate_seconds(pkd.compile(pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3))) < 1e-5
+    True
+    """
+    graph = compiled.graph
+    sizes = np.array([len(nodes) for nodes in graph.landings])
+    outcomes = sum(int(sizes[np.array(cells.landing, np.int64)].sum()) for cells in graph.cells)
+    return compiled.horizon * (STATE_SECONDS * compiled.n_states + OUTCOME_SECONDS * outcomes)
 
 
 def to_function(policy: Policy) -> Act:

@@ -11,7 +11,20 @@ import argparse
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, check, compare, demo, learn, plan, report, verify
+from pkd.cli import (
+    bound,
+    check,
+    compare,
+    demo,
+    evaluate,
+    export,
+    learn,
+    models,
+    plan,
+    report,
+    simulate,
+    verify,
+)
 from pkd.model import ModelError
 
 __all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
@@ -34,7 +47,11 @@ class Command(Protocol):
 
 OWN: dict[str, Command] = {
     "demo": demo,
+    "models": models,
     "plan": plan,
+    "evaluate": evaluate,
+    "simulate": simulate,
+    "export": export,
     "learn": learn,
     "compare": compare,
     "bound": bound,

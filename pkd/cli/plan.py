@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pkd
 
 HELP = "plan under the true law: value and policy"
+MOMENT = 2.0  # seconds
 MOST_ROWS = 60  # of a printed table; the CSV and JSON forms hold all
 Decision = tuple[int, str, str, str, float, dict[str, float]]  # the last: of every action
 
@@ -54,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.step > found.model.horizon:
         raise ModelError(f"--step {args.step}: {found.name} has {found.model.horizon} steps")
-    plan = pkd.plan(found.model, found.with_law())
+    compiled = pkd.compile(found.model)
+    announce(found.name, compiled)
+    plan = pkd.plan(compiled, found.with_law())
     steps = range(1, found.model.horizon + 1) if args.all else [args.step]
     policy = [row for step in steps for row in decisions(found, plan, step)]
     _print(args, found, plan, policy)
@@ -62,6 +66,16 @@ def run(args: argparse.Namespace) -> int:
         plan.to_csv(args.csv)
     draw_file(args.plot, lambda: draw(found, plan), args.csv)
     return 0
+
+
+def announce(name: str, compiled: pkd.Compiled) -> None:
+    """Says on stderr how large a plan is and how long it takes, if that is longer than a moment."""
+    from pkd.planning import estimate_seconds
+
+    seconds = estimate_seconds(compiled)
+    if seconds > MOMENT:
+        size = f"{compiled.n_states:,} states, {compiled.horizon} steps"
+        print(f"{name}: {size}; planning takes about {seconds:.2g} s", file=sys.stderr)
 
 
 def _print(

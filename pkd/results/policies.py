@@ -169,7 +169,7 @@ class PolicyTable:
             yield (step, *(str(neutralise(cells.get(column, ""))) for column in self.columns))
 
     def _read_action(self, written: Any, state: Sequence[Any]) -> Any:
-        if self.model is None:
+        if self.model is None or self.parts != ("x", "y"):
             return decode(written)
         for action in self.model.actions(*state):
             if self.columns is None:
