@@ -30,6 +30,7 @@ from pkd.engine.segments import lengths_to_ptr, spread
 from pkd.graph import DECIDE
 from pkd.model import Law, ModelError
 from pkd.planning import Model, Plan, Policy, resolve, to_function
+from pkd.progress import working
 
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
@@ -72,14 +73,17 @@ def evaluate(
         )
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
     if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(found).belief, policy.choices, follow=True)
+        with working("evaluating"):
+            value, _ = compiled.sweep(compiled.truth(found).belief, policy.choices, follow=True)
         return Evaluation(value, compiled, found, policy.action, policy.choices)
     act, plain = to_function(policy), compiled.plain
     try:
-        choices = plain.tabulate(_refuse_weights(act))
+        with working("asking the policy"):
+            choices = plain.tabulate(_refuse_weights(act))
     except _RandomisedError:
         return Evaluation(None, compiled, found, act)
-    value, _ = plain.sweep(plain.truth(found).belief, choices, follow=True)
+    with working("evaluating"):
+        value, _ = plain.sweep(plain.truth(found).belief, choices, follow=True)
     return Evaluation(value, compiled, found, act, choices if plain is compiled else None)
 
 

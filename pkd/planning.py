@@ -20,6 +20,8 @@ from pkd.results.files import read_npz, write_npz
 from pkd.results.policies import Row, write_policy_csv, write_policy_json
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from pkd.endless import Stationary
     from pkd.evaluation import Evaluation
     from pkd.model import Episode
@@ -72,6 +74,18 @@ class Plan:
     def __repr__(self) -> str:
         name = type(self.compiled.model).__name__
         return f"<Plan for {name}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
+
+    def _repr_html_(self) -> str:
+        """Value, policy of the first step and picture, for a notebook."""
+        from pkd.results.notebook import show_plan
+
+        return show_plan(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the best action of each state at each step."""
+        from pkd.results.policy_plots import plot_policy
+
+        return plot_policy(self, ax)
 
     def action(self, h: int, x: Any, y: Any) -> Any:
         """The action at step h in the state (x, y)."""

@@ -29,8 +29,8 @@ def find_faults(mdp: TabularMDP) -> Iterator[str]:
     elif not _is_table(p):
         yield f"transitions: expected numbers of shape (S, A, S), found {_describe(p)}"
     else:
-        yield from _reward_findings(r, p.shape)
         yield from _row_findings("transitions", p, _find_absent(r, p.shape))
+        yield from _reward_findings(r, p.shape)
         yield from _start_findings(mdp.start, p.shape[-1])
         for field, names, n, what in (
             ("state_names", mdp.state_names, p.shape[-1], "S"),

@@ -71,6 +71,10 @@ class DelayedPlan:
             f"delays up to {self.model.max_delay}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Value, policy and picture, for a notebook."""
+        return self.core._repr_html_()
+
     @property
     def value(self) -> float:
         """The expected return; the upper value for an optimistic plan."""

@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import add_model, find_model, picture, positive, writable
 from pkd.cli.output import draw_file, table
@@ -127,56 +127,10 @@ def draw(found: Found, plan: pkd.Plan) -> Figure:
     """The problem's own picture of its policy, or else the best action over states and steps."""
     import matplotlib
 
+    from pkd.results.policy_plots import plot_policy
+
     matplotlib.use("Agg")
-    if found.picture is not None:
-        figure: Figure = found.picture(plan).figure
-        return figure
-    return _draw_action_map(found, plan)
-
-
-def _draw_action_map(found: Found, plan: pkd.Plan) -> Figure:
-    import numpy as np
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import MaxNLocator
-
-    rows = [
-        row for step in range(1, found.model.horizon + 1) for row in decisions(found, plan, step)
-    ]
-    states = list(dict.fromkeys((x, y) for _, x, y, *_ in rows))
-    if len(states) > MOST_ROWS:
-        raise ModelError(
-            f"--plot draws at most {MOST_ROWS} states, {found.name} has {len(states)}; use --csv"
-        )
-    actions = list(dict.fromkeys(action for *_, values in rows for action in values))
-    best = np.full((len(states), found.model.horizon), np.nan)
-    for step, x, y, action, *_ in rows:
-        best[states.index((x, y)), step - 1] = actions.index(action)
-    figure, axes = pyplot.subplots(figsize=(7, 1.5 + 0.22 * len(states)), layout="constrained")
-    colours = pyplot.get_cmap("viridis", len(actions))
-    axes.imshow(
-        best,
-        aspect="auto",
-        cmap=colours,
-        vmin=-0.5,
-        vmax=len(actions) - 0.5,
-        extent=(0.5, found.model.horizon + 0.5, len(states) - 0.5, -0.5),
-    )
-    axes.set_yticks(
-        range(len(states)),
-        [", ".join(part for part in state if part) for state in states],
-        fontsize="small",
-    )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(
-        xlabel="step",
-        ylabel="state",
-        title=f"{found.name}: optimal action (value {plan.value:.6g})",
-    )
-    axes.legend(
-        handles=[Patch(color=colours(i), label=a) for i, a in enumerate(actions)],
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        title="action",
-    )
+    drawn: Any = found.picture
+    axes = plot_policy(plan, name=found.name) if drawn is None else drawn(plan)
+    figure: Figure = axes.figure  # type: ignore[assignment]
     return figure
