@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pkd.queue import Queue as Queue
     from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
+    from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
@@ -93,6 +94,7 @@ _HOMES = {
     "simulation": ["Simulator", "simulate"],
     "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
+    "schedule": ["Replan"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

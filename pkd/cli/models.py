@@ -10,13 +10,14 @@ import argparse
 import difflib
 import inspect
 import json
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from pkd.cli.output import table
 from pkd.model import ModelError
-from pkd.problem import installed, names
+from pkd.problem import load_point, names
 
 HELP = "list the registered models and their options"
 WIDTH = 100
@@ -32,11 +33,15 @@ def run(args: argparse.Namespace) -> int:
         close = difflib.get_close_matches(args.name, names(), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ModelError(f"no model is called {args.name!r}{hint}")
-    found = {
-        name: factory
-        for name, factory in installed("pkd.models").items()
-        if args.name in (None, name)
-    }
+    found = {}
+    for name, point in names().items():
+        if args.name in (None, name):
+            try:
+                found[name] = load_point(point)
+            except ModelError as problem:  # the other models must still be listed
+                if args.name is not None:
+                    raise
+                print(f"{name}: {problem}", file=sys.stderr)
     if args.json:
         print(json.dumps([_describe(name, factory) for name, factory in found.items()], indent=1))
     elif args.name is None:
