@@ -47,19 +47,12 @@ def show_run(run: Run) -> str:
     last, best = float(run.policy_values[-1]), run.optimal_value
     said = (
         f"<p><b>Run of {len(run.returns):,} episodes</b> with {escape(run.label)} "
-        f"({name_guarantee(run.label)}): the last policy earns {last:.7g} of {best:.7g}, regret "
+        f"({run.guarantee}): the last policy earns {last:.7g} of {best:.7g}, regret "
         f"{float(run.regret[-1]):.6g}, {len(run.plans)} plans, {run.seconds:.2f} s.</p>"
     )
     policy = run.policy
     rules = (lambda: "") if policy is None else (lambda: _write_rules(policy))
     return _wrap(said, rules, lambda: _draw_regret(run))
-
-
-def name_guarantee(label: str) -> str:
-    """What stands behind a rule, by its label: as published, certified, or no guarantee."""
-    if label.startswith("Certified"):
-        return "certified"
-    return "as published" if label.endswith("theory constants") else "no guarantee"
 
 
 def _wrap(said: str, *parts: Callable[[], str]) -> str:
@@ -97,11 +90,15 @@ def _draw_policy(plan: Plan) -> str:
     states = min(plan.compiled.n_states, MOST_STATES)
     with drawing(7.0, 1.5 + 0.22 * states) as figure:
         plot_policy(plan, figure.subplots(), most=MOST_STATES)
-        return inline(figure, "The best action of each state at each step.", f"plan {id(plan)}")
+        return inline(
+            figure,
+            "The best action of each state at each step.",
+            f"plan {plan.compiled.fingerprint} {plan.value!r}",
+        )
 
 
 def _draw_regret(run: Run) -> str:
     with drawing(7.0, 3.0) as figure:
         plot_regret([run], ax=figure.subplots())
         says = f"Cumulative regret over episodes; it ends at {float(run.regret[-1]):.6g}."
-        return inline(figure, says, f"run {id(run)}")
+        return inline(figure, says, f"run {run.label} {run.regret[-1]!r}")

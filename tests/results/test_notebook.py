@@ -11,7 +11,6 @@ import pytest
 
 import pkd
 from pkd.progress import watch, working
-from pkd.results.notebook import name_guarantee
 from pkd.results.policy_plots import order_states, plot_policy
 from pkd_delay.problems import riverswim, two_state_chain
 from pkd_examples.inventory import inventory
@@ -32,19 +31,6 @@ def test_a_run_says_what_stands_behind_it() -> None:
     assert "(no guarantee)" in shown
     assert shown.count("<svg") == shown.count("<table") == 1
     ElementTree.fromstring(f"<page>{shown}</page>")
-
-
-@pytest.mark.parametrize(
-    ("rule", "says"),
-    [
-        (pkd.MVP(), "as published"),
-        (pkd.MVP.practical(), "no guarantee"),
-        (pkd.Certified(), "certified"),
-        (pkd.PosteriorSampling(), "no guarantee"),
-    ],
-)
-def test_a_guarantee_is_named_by_the_rule(rule: Any, says: str) -> None:
-    assert name_guarantee(rule.label) == says
 
 
 def test_a_label_that_fails_does_not_hide_the_value() -> None:
