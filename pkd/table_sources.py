@@ -121,6 +121,8 @@ def read_function(
             for a in offer(s):
                 names.setdefault(a, len(names))
                 for p, after, reward in step(s, a):
+                    if p == 0:
+                        continue  # what cannot follow is no state
                     if after not in place:
                         place[after] = len(place)
                         fresh.append(after)

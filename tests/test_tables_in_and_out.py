@@ -221,7 +221,7 @@ def test_a_function_gives_the_table_of_what_it_can_reach() -> None:
     def step(s: tuple[str, int], a: str) -> list[tuple[float, tuple[str, int], float]]:
         name, n = s
         after = n + (1 if a == "up" else -1)
-        return [(0.75, (name, after), n), (0.25, (name, n), 2.0 * n)]
+        return [(0.75, (name, after), n), (0.25, (name, n), 2.0 * n), (0.0, ("moon", 0), 1e9)]
 
     mdp = TabularMDP.from_function(
         step, lambda s: ["up", "down"] if s[1] > 0 else ["up"], ("tower", 0), 3

@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.step > found.model.horizon:
         raise ModelError(f"--step {args.step}: {found.name} has {found.model.horizon} steps")
-    compiled = pkd.compile(found.model)
+    law, compiled = found.with_law(), pkd.compile(found.model)
     announce(found.name, compiled)
-    plan = pkd.plan(compiled, found.with_law())
+    plan = pkd.plan(compiled, law)
     steps = range(1, found.model.horizon + 1) if args.all else [args.step]
     policy = [row for step in steps for row in decisions(found, plan, step)]
     _print(args, found, plan, policy)
