@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import pkd
+import pkd_delay
 from pkd import TabularMDP
 from pkd.sparse_table import SparseTable
 
@@ -412,3 +413,24 @@ def test_a_pomdp_file_has_our_optimum(mdp: TabularMDP, tmp_path: Path) -> None:
     for _ in range(mdp.horizon):
         v = (r + discount * p @ v).max(axis=1)
     assert start @ v == pytest.approx(pkd.plan(mdp).value, abs=EXACT)
+
+
+def test_a_model_is_flattened_sparsely_to_the_same_table() -> None:
+    dense, thin = pkd.flatten("inventory"), pkd.flatten("inventory", sparse=True)
+    assert isinstance(thin.transitions, SparseTable)
+    np.testing.assert_array_equal(np.asarray(thin.transitions), np.asarray(dense.transitions))
+
+
+def test_a_table_with_more_traits_is_delayed_as_any_other_model() -> None:
+    """A delayed agent with no delay sees everything."""
+    for mdp in (draw_table(1, tables=2), draw_table(1, discount=0.5)):
+        with pytest.raises(pkd.ModelError, match=r"use pkd_delay.Delayed"):
+            pkd_delay.DelayedMDP.constant(mdp, 1)
+        late = pkd_delay.Delayed.constant(mdp, 0)
+        assert pkd.plan(late).value == pytest.approx(solve(mdp), abs=EXACT)
+
+
+def test_a_learner_of_a_changing_table_learns_each_of_its_tables() -> None:
+    run = pkd.learn(draw_table(2, tables=2), 30)
+    assert {z[0] for z in run.counts} == {0, 1}
+    assert run.violations == 0
