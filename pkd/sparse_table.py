@@ -50,11 +50,13 @@ class Support:
 
     def find_row(self, at: Shape) -> slice:
         """Where the entries of a row are; IndexError outside the table."""
-        if len(at) != self.ndim - 1 or not all(
-            0 <= i < n for i, n in zip(at, self.shape, strict=False)
-        ):
-            raise IndexError(f"{at} is outside a table of shape {self.shape}")
-        row = int(np.ravel_multi_index(at, self.shape[:-1]))
+        if len(at) != len(self.shape) - 1:
+            raise IndexError(f"{at} is no place in a table of shape {self.shape}")
+        row = 0  # by hand: this is asked once for each row of a large table
+        for i, n in zip(at, self.shape, strict=False):
+            if not 0 <= i < n:
+                raise IndexError(f"{at} is outside a table of shape {self.shape}")
+            row = row * n + i
         return slice(int(self.pointers[row]), int(self.pointers[row + 1]))
 
     def list_successors(self, at: Shape) -> list[int]:
