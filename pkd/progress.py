@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
@@ -21,17 +21,30 @@ PAUSE = 0.5  # seconds between two lines
 Item = TypeVar("Item")
 
 
-def watch(items: Iterable[Item], what: str, total: int | None = None) -> Iterable[Item]:
-    """The same items; a bar is shown from the third second on.
+def watch(items: Iterable[Item], what: str) -> Iterable[Item]:
+    """The same items; how many have been done is shown from the third second on.
 
     >>> list(watch(range(3), "counting"))
     [0, 1, 2]
     """
-    if not sys.stderr.isatty():
-        return items
-    from tqdm import tqdm
+    return _count(items, what, sys.stderr) if sys.stderr.isatty() else items
 
-    return tqdm(items, desc=what, total=total, delay=PATIENCE, leave=False)
+
+def _count(items: Iterable[Item], what: str, out: TextIO) -> Iterator[Item]:
+    total = f" of {len(items):,}" if isinstance(items, Sized) else ""
+    began = shown = time.perf_counter()
+    written = False
+    try:
+        for done, item in enumerate(items):
+            now = time.perf_counter()
+            if now - began >= PATIENCE and now - shown >= PAUSE:
+                out.write(f"\r{what}: {done:,}{total} ")
+                out.flush()
+                shown, written = now, True
+            yield item
+    finally:
+        if written:
+            _clear(out)
 
 
 @contextmanager
@@ -60,5 +73,10 @@ def _tick(what: str, out: TextIO, done: threading.Event) -> None:
             out.flush()
             shown = True
     if shown:
-        out.write("\r\x1b[K")
-        out.flush()
+        _clear(out)
+
+
+def _clear(out: TextIO) -> None:
+    """Clears the line."""
+    out.write("\r\x1b[K")
+    out.flush()

@@ -6,7 +6,7 @@ file that `pkd plan --csv` or `pkd export` wrote. Where states are shown late, a
 is also told what was done since then.
 
 pkd evaluate inventory --policy my_rules:order_up_to_six
-pkd evaluate inventory --delay 1 --instead first --policy policy.json
+pkd evaluate inventory --policy policy.json
 """
 
 from __future__ import annotations

@@ -87,11 +87,13 @@ def test_a_long_call_shows_its_time_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     assert file.getvalue() == ""
 
 
-def test_a_loop_shows_a_bar_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_shows_its_count_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pkd.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("pkd.progress.PAUSE", 0.0)
     screen, file = Terminal(), io.StringIO()
     for stream in (screen, file):
         monkeypatch.setattr("sys.stderr", stream)
         assert list(watch(range(3), "reading")) == [0, 1, 2]
-    assert "reading" in screen.getvalue()
+    assert "\rreading: 2 of 3 " in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
     assert file.getvalue() == ""
