@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from pkd.cli import (
     bound,
+    certify,
     check,
     compare,
     demo,
@@ -55,6 +56,7 @@ OWN: dict[str, Command] = {
     "export": export,
     "learn": learn,
     "compare": compare,
+    "certify": certify,
     "bound": bound,
     "check": check,
     "verify": verify,
