@@ -252,8 +252,7 @@ class NodeEngine(Compiled):
     def find_values(self, belief: Belief, policy: Policy, t: int, *, follow: bool) -> np.ndarray:
         """V of every node in layer t, (nodes,); follow: of the policy, which is not changed."""
         scratch = self.scratch(self.full, belief, keep=True)
-        sets = self._sets(belief)
-        kernels.sweep(self.full, belief, scratch, sets, policy.copy(), follow, t)
+        self._sweep(self.full, belief, scratch, policy.copy(), follow, t)
         return scratch.kept
 
     def _find_cell(self, t: int) -> np.ndarray:
