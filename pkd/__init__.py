@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.endless import Stationary as Stationary
+    from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
@@ -72,7 +74,13 @@ if TYPE_CHECKING:
     from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
+    from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
+    from pkd.rules import KLUCRL as KLUCRL
+    from pkd.rules import OPSRL as OPSRL
+    from pkd.rules import UCRL2 as UCRL2
+    from pkd.rules import BayesUCBVI as BayesUCBVI
+    from pkd.rules import PythonRule as PythonRule
     from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
@@ -81,6 +89,8 @@ if TYPE_CHECKING:
     from pkd.transform import Missing as Missing
     from pkd.transform import Travel as Travel
     from pkd.unknown_table import UnknownTable as UnknownTable
+    from pkd.visits import Exploration as Exploration
+    from pkd.visits import exploration as exploration
 
 __version__ = "0.1.0"
 
@@ -95,6 +105,7 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
@@ -106,13 +117,16 @@ _HOMES = {
     "graph": ["Graph"],
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
+    "visits": ["Exploration", "exploration"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "certificate": ["Certificate", "Evidence", "certify"],
     "logs": ["Log", "as_log", "read_log"],
     "fitting": ["FittedLaw", "fit_law"],
+    "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
+    "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
     "transform": ["LateActions", "Missing", "Travel"],

@@ -61,9 +61,11 @@ def picture(problem: Problem[pkd.Missing], plan: pkd.Plan, ax: Axes) -> Axes:
     """
     seen = {y for _, y in plan.states(problem.model().horizon // 2 + 1)}
     ax.set(ylabel="actions since then", title="What to do on old news")
-    return command_chart(
+    command_chart(
         problem.model(),
         plan,
         sorted((y for y in seen if len(y.queue) <= 2), key=lambda y: (len(y.queue), y.queue)),
         ax,
     )
+    ax.set_xlabel("level seen last")
+    return ax

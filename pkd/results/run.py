@@ -81,6 +81,12 @@ class Run:
             f"{len(self.plans)} plans, {self.seconds:.2f} s>"
         )
 
+    def _repr_html_(self) -> str:
+        """What was learned, the policy and the regret, for a notebook."""
+        from pkd.results.notebook import show_run
+
+        return show_run(self)
+
     @property
     def regret(self) -> np.ndarray:
         """Cumulative regret: the sum of the optimal value less the exact value of the policy."""
@@ -203,6 +209,8 @@ class Run:
         if compiled is None:
             return run
         try:
+            rule = from_config(run.config["optimism"])
+            compiled = compiled.suited_to(rule.bonus(), quiet=True)
             refuse_other_model(run, compiled)
             policy = plan_again(run, compiled, arrays, "")
             interval = run.interval

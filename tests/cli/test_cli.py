@@ -15,7 +15,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.learn import RULES
+from pkd.cli.rules import RULES
 from pkd.tabular import TabularMDP
 
 PNG = b"\x89PNG"
@@ -109,14 +109,14 @@ def test_plan_shows_the_step_that_is_asked_for(
 
 
 def test_plan_writes_the_policy_of_all_steps_to_a_csv_file(climb: str) -> None:
-    main(["plan", climb, "--all", "--csv", "policy.csv"])
+    main(["plan", climb, "--csv", "policy.csv"])
     rows = rows_of("policy.csv")
     assert {(row["step"], row["x"]): row["action"] for row in rows if row["x"] == "middle"} == {
         ("2", "middle"): "up",  # 2 + 2 on the top against 1 + 1 + 1
         ("3", "middle"): "up",  # 2 against 1 + 1: a tie, which goes to the first action
         ("4", "middle"): "rest",
     }
-    assert json.loads(rows[0]["values of all actions"]) == {"up": 4.0, "rest": 2.0}
+    assert (rows[0]["Q(up)"], rows[0]["Q(rest)"]) == ("4.0", "2.0")
 
 
 def test_a_horizon_replaces_that_of_the_file(
@@ -188,6 +188,10 @@ WORDS = {
     "mvp-max": "MVP (max form), no guarantee",
     "practical": "MVP, practical constants, no guarantee",
     "hoeffding": "Hoeffding, as published",
+    "kl-ucrl": "KL-UCRL, no guarantee",
+    "ucrl2": "UCRL2, no guarantee",
+    "bayes-ucbvi": "Bayes-UCBVI, quantile 0.9 of 100 draws, no guarantee",
+    "opsrl": "OPSRL, 8 draws, no guarantee",
     "greedy": "Greedy (no bonus), no guarantee",
     "posterior": "Posterior sampling, prior 1, no guarantee",
 }
@@ -587,7 +591,7 @@ BAD_INPUT = [
     ),
     (
         ["learn", "climb.npz", "--optimism", "hope"],
-        "pkd learn: error: argument --optimism: invalid choice: 'hope'",
+        "pkd learn: error: argument --optimism: optimism rule 'hope' is unknown",
     ),
     (["learn", "--config", "missing.toml"], "pkd: error: missing.toml: No such file or directory"),
     (["learn", "--config", "bad.toml"], "pkd: error: bad.toml: expected a TOML file: "),
@@ -605,7 +609,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: expected rules of certified, mvp, mvp-max, ",
+        "pkd compare: error: argument --rules: optimism rule 'hope' is unknown; expected one of ",
     ),
     (
         ["bound", "--states", "5"],
