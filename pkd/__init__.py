@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pkd import graph as graph
     from pkd import kernels as kernels
     from pkd import results as results
+    from pkd import transform as transform
     from pkd import workers as workers
     from pkd.certificate import Certificate as Certificate
     from pkd.certificate import Evidence as Evidence
@@ -134,7 +135,9 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "workers")
+FOR_ADAPTERS = (
+    "Graph", "cli", "explore", "graph", "kernels", "results", "transform", "workers",
+)  # fmt: skip
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from pkd_delay.envs import late_vector as late_vector
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.late_actions import LateActions as LateActions
     from pkd_delay.late_env import LateEnv as LateEnv
     from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.missing import Missing as Missing
     from pkd_delay.planners import QMDP as QMDP
     from pkd_delay.planners import IgnoreDelay as IgnoreDelay
     from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
@@ -59,8 +61,10 @@ _HOME_OF = {
     "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "LateActions": "late_actions",
     "LateEnv": "late_env",
     "MemorylessQ": "agents",
+    "Missing": "missing",
     "ModelBasedSimulation": "planners",
     "ProblemEnv": "problem_env",
     "QMDP": "planners",

@@ -16,7 +16,7 @@ import attrs
 from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore
 from pkd import graph as core
 
-__all__ = ["Base", "BaseFacts", "Instead", "State", "survey"]
+__all__ = ["Base", "BaseFacts", "Instead", "State", "do_first", "survey"]
 
 State = tuple[Any, Any]  # (x, y) of the base
 # What an adapter delays: a model, or a problem (an object, a pair, a registered name) with a model.
@@ -123,3 +123,8 @@ def _find_common_actions(
     if found:
         raise ModelError(found)
     return union
+
+
+def do_first(base: PartiallyKnownMDP) -> Instead:
+    """(x, y, a) -> the first action on offer, for --instead first."""
+    return lambda x, y, a: next(iter(base.actions(x, y)))

@@ -10,10 +10,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pkd import ModelError
+from pkd_delay.action_flags import asks_for_late_actions
 
 if TYPE_CHECKING:
     import pkd
-    from pkd_delay.base import Instead
     from pkd_delay.inter_arrival import InterArrivalOf
     from pkd_delay.process import Delayed
 
@@ -55,7 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
     """The delayed problem, or the same one where no delay is asked for."""
-    asked = [args.delay, args.inter_arrival, args.max_delay, args.delay_law, args.instead]
+    about_commands = asks_for_late_actions(args) or args.missing is not None
+    instead = None if about_commands else args.instead
+    asked = [args.delay, args.inter_arrival, args.max_delay, args.delay_law, instead]
     if all(value is None for value in asked):
         return problem
     from pkd_delay.process import Delayed
@@ -80,6 +82,7 @@ def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
 
 def _replace_delay(late: Delayed, args: argparse.Namespace) -> Delayed:
     """The same problem with the delay of the flags; what they leave out stays."""
+    from pkd_delay.base import do_first
     from pkd_delay.process import Delayed
 
     law: InterArrivalOf = late.delay_of
@@ -91,14 +94,9 @@ def _replace_delay(late: Delayed, args: argparse.Namespace) -> Delayed:
     if args.max_delay is not None:
         largest = args.max_delay
     if args.instead is not None:
-        instead = _do_first(late.base)
+        instead = do_first(late.base)
     kind = args.delay_law or late.delay_law
     return Delayed(late.problem, law, largest, kind, late.delay_feature, instead)
-
-
-def _do_first(base: pkd.PartiallyKnownMDP) -> Instead:
-    """(x, y, a) -> the first action on offer, for --instead first."""
-    return lambda x, y, a: next(iter(base.actions(x, y)))
 
 
 def _read_steps(text: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pkd.transform.late_actions import LateActions
 from pkd.transform.missing import Missing
-from pkd.transform.transformed import Transformed
+from pkd.transform.transformed import OwnSamples, Transformed
 from pkd.transform.travel import Line, Travel
 
-__all__ = ["LateActions", "Line", "Missing", "Transformed", "Travel"]
+__all__ = ["LateActions", "Line", "Missing", "OwnSamples", "Transformed", "Travel"]
