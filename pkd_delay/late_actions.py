@@ -88,9 +88,7 @@ class LateActions(pkd.LateActions):
         base = pkd.as_model(base)
         commands = None if instead is None else survey(base, instead).actions
         line = _read_line(law, max_delay)
-        super().__init__(
-            base, line, first_action=first_action, commands=commands, instead=instead
-        )
+        super().__init__(base, line, first_action=first_action, commands=commands, instead=instead)
 
 
 class _OwnSamples(OwnSamples, LateActions):

@@ -229,9 +229,7 @@ class TestBadInput:
             pkd.plan(model, DEMAND)
 
     def test_instead_says_what_is_done_there_and_all_actions_can_be_sent(self):
-        model = LateActions(
-            Inventory(same_actions=False), 1, instead=lambda x, y, a: min(a, 3 - y)
-        )
+        model = LateActions(Inventory(same_actions=False), 1, instead=lambda x, y, a: min(a, 3 - y))
         assert sorted(model.commands) == [0, 1, 2, 3]
         assert pkd.plan(model, DEMAND).value < pkd.plan(Inventory(same_actions=False), DEMAND).value
 
