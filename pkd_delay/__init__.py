@@ -12,9 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pkd_delay.delay_kernel import DelayKernel as DelayKernel
     from pkd_delay.environment import DelayedEnv as DelayedEnv
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.lags import DelayChain as DelayChain
+    from pkd_delay.lags import Lags as Lags
     from pkd_delay.law import DelayLaw as DelayLaw
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
@@ -40,10 +43,13 @@ _HOME_OF = {
     "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
+    "DelayChain": "lags",
+    "DelayKernel": "delay_kernel",
     "DelayLaw": "law",
     "Episode": "record",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "Lags": "lags",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
     "UnknownDelay": "unknown",

@@ -131,12 +131,13 @@ class Simulator:
     def _move_hidden(self, action: Any) -> None:
         """Delta_h ~ P_delay(s_h, a_h) and s_{h+1} ~ P(s_h, a_h), both unseen.
 
-        D_h = clip(D_{h-1} + Delta_h; 0, D)
+        D_h = clip(D_{h-1} + Delta_h; 0, D), or as the form of the law says.
         """
-        drawn = self._delayed.delay_of(*self._here, action).draw(self._rng)
-        delta = drawn if self._given is None else self._given[self._step - 1]
+        law = self._delayed.delay_of(*self._here, action)
         before = self._delays[-1] if self._delays else 0
-        delay = min(max(before + delta, 0), self._delayed.max_delay)
+        drawn = law.numbers(before).draw(self._rng)
+        delta = drawn if self._given is None else self._given[self._step - 1]
+        delay = min(law.follow(before, delta), self._delayed.max_delay)
         self._deltas.append(delta)
         self._delays.append(delay)
         settling = self._step == self._base.horizon
