@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pkd_delay.delay_kernel import DelayKernel as DelayKernel
     from pkd_delay.environment import DelayedEnv as DelayedEnv
+    from pkd_delay.fitting import FittedDelay as FittedDelay
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
     from pkd_delay.lags import DelayChain as DelayChain
     from pkd_delay.lags import Lags as Lags
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.law_file import read_law as read_law
+    from pkd_delay.law_file import write_law as write_law
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
     from pkd_delay.planning import plan as plan
@@ -47,6 +50,7 @@ _HOME_OF = {
     "DelayKernel": "delay_kernel",
     "DelayLaw": "law",
     "Episode": "record",
+    "FittedDelay": "fitting",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
     "Lags": "lags",
@@ -55,6 +59,8 @@ _HOME_OF = {
     "UnknownDelay": "unknown",
     "View": "simulator",
     "learn": "planning",
+    "read_law": "law_file",
+    "write_law": "law_file",
     "optimistic_plan": "planning",
     "plan": "planning",
     "simulate": "simulator",

@@ -18,14 +18,15 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
+    from pkd_delay.fitting import FittedDelay
 
 __all__ = ["DelayKernel", "Numbers", "Question", "describe_delays"]
 
 SMALLEST = 5e-4  # delays less likely than this are left out of a sentence
-SETTLED = 1e-12  # two laws of the delay this close are one: the chain has come to rest
-MOST_STEPS = 100_000  # of a chain on its way to rest
+DOUBLINGS = 60  # 2^60 steps: the long run
 
 
 class Question(NamedTuple):
@@ -141,6 +142,24 @@ class DelayKernel(ABC):
     def to_table(self) -> list[Any]:
         """The probabilities as nested lists: for files, and as an array of many laws."""
 
+    @classmethod
+    def fit(cls, log: Any, **options: Any) -> FittedDelay:
+        """The most likely law of this form for a log, with its confidence set and tests.
+
+        log: a CSV file with the columns episode, step, sent, shown (perhaps state and action), or
+        with episode, step, age; or such rows; or episodes of `simulate`. options: per_pair,
+        max_delay, delta, tick, false_alarm (`pkd fit-delay --help` says what they mean).
+
+        >>> import pkd_delay
+        >>> times = [(0, 0), (1, 2), (2, 3), (3, 3), (4, 4), (5, 6), (6, 6)]
+        >>> rows = [dict(episode=1, step=t, sent=t, shown=shown) for t, shown in times]
+        >>> pkd_delay.Lags.fit(rows)
+        <FittedDelay: lags, one law, 6 delays>
+        """
+        from pkd_delay.fitting import fit_delay
+
+        return fit_delay(cls, log, **options)
+
     def arrival(self, before: int, delay: int) -> float:
         """Pr(D_h = delay | D_{h-1} = before, D_h >= delay)."""
         return self.numbers(before).answer(self.ask(before, delay))
@@ -163,23 +182,20 @@ class DelayKernel(ABC):
         >>> [round(p, 12) for p in InterArrival((0.25, 0.5, 0.25)).delays(largest=2)]
         [0.333333333333, 0.333333333333, 0.333333333333]
         """
-        rows = [self.row(before, largest) for before in range(largest + 1)]
-        now = [1.0, *[0.0] * largest]
-        total = [0.0] * (largest + 1)
-        for _ in range(MOST_STEPS if steps is None else steps):
-            after = [
-                math.fsum(p * row[d] for p, row in zip(now, rows, strict=True))
-                for d in range(largest + 1)
-            ]
-            # Half the old law: a chain that goes round in a circle comes to rest, too.
-            now, old = after, now
-            if steps is None:
-                now = [(p + q) / 2 for p, q in zip(after, old, strict=True)]
-                if max(abs(p - q) for p, q in zip(now, old, strict=True)) < SETTLED:
-                    break
-            else:
-                total = [t + p / steps for t, p in zip(total, after, strict=True)]
-        return now if steps is None else total
+        rows = np.array([self.row(before, largest) for before in range(largest + 1)])
+        now = np.eye(largest + 1)[0]
+        if steps is None:
+            # A chain that half of the time stays where it is does not go round in a circle.
+            lazy = (rows + np.eye(largest + 1)) / 2
+            for _ in range(DOUBLINGS):
+                lazy = lazy @ lazy
+                lazy /= lazy.sum(axis=1, keepdims=True)
+            return [float(p) for p in lazy[0]]
+        total = np.zeros(largest + 1)
+        for _ in range(steps):
+            now = now @ rows
+            total += now / steps
+        return [float(p) for p in total]
 
     def describe(self, largest: int, steps: int | None = None) -> str:
         """What the law means in lags, as one sentence.

@@ -152,7 +152,7 @@ class Delayed:
         """What the law of the delay means in lags, over the steps of one episode.
 
         >>> Delayed("two_state_chain", {-1: 0.2, 0: 0.5, 1: 0.3}, 2).describe_delay()
-        '0, 1, 2 ticks late with .355, .323, .322; mean .968 (over 10 steps)'
+        '0, 1, 2 ticks late with .38, .337, .283; mean .903 (over 10 steps)'
         """
         if isinstance(self.delay_of, OneLawForAll):
             return self.delay_of.law.describe(self.max_delay, self.base.horizon)

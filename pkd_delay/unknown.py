@@ -85,6 +85,10 @@ class UnknownDelay(Augmented):
 
     y_type = Queued
 
+    def __new__(cls, *arguments: Any, revealed: bool = True, **options: Any) -> UnknownDelay:
+        # A run keeps the name of the class of its model: it says whether numbers are shown.
+        return super().__new__(cls if revealed else UnrevealedDelay)
+
     def __init__(
         self,
         base: Base,
@@ -112,7 +116,12 @@ class UnknownDelay(Augmented):
         self.depth = next_depth(facts.features)
         self._common_given: dict[State, Any] = {}  # _DEPENDS: it depends on the action
         if n_features is None and base.n_features is not None:
-            self.n_features = base.n_features + sum(map(len, self._arrivals.values()))
+            self.n_features = base.n_features + self.n_arrivals
+
+    @property
+    def n_arrivals(self) -> int:
+        """How many arrivals can occur: the features that the delay adds."""
+        return sum(map(len, self._arrivals.values()))
 
     def delay_key(self, x: Any, y: Any, a: Any) -> Any:
         """What the law of the delay depends on: states and actions with equal keys share it."""
@@ -318,6 +327,10 @@ class UnknownDelay(Augmented):
 
 def share_one_law(x: Any, y: Any, a: Any) -> None:
     """The `delay_feature` of a delay that depends on nothing."""
+
+
+class UnrevealedDelay(UnknownDelay):
+    """An `UnknownDelay` with revealed=False: it learns from the arrivals that it visits."""
 
 
 def _action(x: Any, y: Any, a: Any) -> Any:
