@@ -29,20 +29,27 @@ def draw_fit(fit: FittedDelay, axes: Sequence[Axes] | None = None) -> Sequence[A
         left.plot([i, i], [one.low, one.high], color="0.6", linewidth=5, solid_capstyle="butt")
         left.plot(i, one.share, "o", color="black", markersize=4)
     left.set(
-        title=f"is it this delay, if not less? ({1 - fit.delta:.0%} for all)",
-        xlabel="delay before and delay asked for",
-        ylabel="probability of yes",
+        title=f"does the next state come now? (certified, {1 - fit.delta:.0%} for all)",
+        xlabel="delay before → delay that is asked for",
+        ylabel="probability",
         ylim=(-0.03, 1.03),
         xticks=range(len(shown)),
     )
-    left.set_xticklabels([f"{one.before}→{one.delay}" for one in shown], rotation=60, fontsize=7)
+    left.set_xticklabels(
+        [f"{one.before}→{one.delay}" for one in shown], rotation=0 if len(shown) < 9 else 60
+    )
     seen = Counter(sample.delay for sample in fit.log.samples if not sample.censored)
     n = max(sum(seen.values()), 1)
     ticks = range(fit.max_delay + 1)
     right.bar(ticks, [seen[d] / n for d in ticks], color="0.8", label="log")
     if len(fit.laws) == 1:
-        law = next(iter(fit.laws.values())).delays(fit.max_delay)
-        right.plot(ticks, law, "o-", color="black", label=f"fitted {fit.form.form}, long run")
+        steps = max(len(fit.log.samples) // fit.log.episodes, 1)
+        law = next(iter(fit.laws.values())).delays(fit.max_delay, steps)
+        right.plot(ticks, law, "o-", color="black", label=f"fitted {fit.form.form}, {steps} steps")
     right.set(title="delays", xlabel="delay in ticks", ylabel="share", xticks=ticks)
-    right.legend()
+    right.set_ylim(top=1.3 * right.get_ylim()[1])  # room for the legend
+    right.legend(loc="upper right")
+    left.set_xlim(-0.6, len(shown) - 0.4)
+    for ax in axes:
+        ax.title.set_fontsize(10)
     return axes

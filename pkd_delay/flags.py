@@ -104,7 +104,8 @@ def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
         late = Delayed(problem, {0: 1.0}, 0)
     largest = args.max_delay
     if isinstance(given, SavedLaw):
-        given, largest = given.law, given.max_delay if largest is None else largest
+        largest = given.max_delay if largest is None else largest
+        given = given.law
     changed = _replace_delay(late, args, given, largest)
     if given is not None or args.delay_law == "unknown":
         say_delay(changed)
@@ -147,8 +148,8 @@ def say_delay(late: Delayed) -> None:
     lines = [f"delay: {late.describe_delay()}", *find_oddities(late)]
     if late.delay_law == "unknown":
         lines.insert(1, f"delay: {describe_learning(late)}")
-    said = (id(sys.stderr), *lines)
-    if parent_process() is None and said != _said[:]:  # a command may build its model twice
+    said = [id(sys.stderr), *lines]
+    if parent_process() is None and said != _said:  # a command may build its model twice
         _said[:] = said
         for line in lines:
             sys.stderr.write(f"pkd: {line}\n")

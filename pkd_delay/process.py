@@ -78,7 +78,7 @@ class Delayed:
     revealed: bool = True
 
     def __attrs_post_init__(self) -> None:
-        found = []
+        found: list[str] = []
         try:
             refuse_other_words(self.delay_law)
         except ModelError as error:
@@ -316,7 +316,7 @@ class DelayedMDP(Delayed):
         self.__attrs_init__(
             problem=problem,
             inter_arrival=table,
-            max_delay=max_delay,
+            max_delay=max_delay,  # type: ignore[arg-type]  # None: the largest of the law
             delay_law=delay_law,
             delay_feature=delay_feature,
             shared=shared,

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         FORMS[form], log, per_pair=args.per_pair, max_delay=args.max_delay, delta=args.delta
     )
     rows: list[tuple[str | int | float, ...]] = [
-        (*(one.group or ("", "")), one.before, one.delay, one.asked, one.yes, one.share, one.low,
+        (*_name_pair(one.group), one.before, one.delay, one.asked, one.yes, one.share, one.low,
          one.high)
         for one in fit.intervals
     ]  # fmt: skip
@@ -92,6 +92,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"the law is in {args.save}: pkd plan MODEL {flag} {args.save}")
     cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(fit))
     return 0 if fit.holds else 1
+
+
+def _name_pair(group: tuple[str | None, str | None] | None) -> tuple[str, str]:
+    state, action = group or (None, None)
+    return state or "", action or ""
 
 
 def _print_laws(fit: FittedDelay) -> None:
