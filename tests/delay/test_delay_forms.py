@@ -9,15 +9,21 @@ import pkd
 import pkd_delay
 from pkd import ModelError
 from pkd_delay import DelayChain, Delayed, DelayedMDP, InterArrival, KnownDelay, Lags
+from pkd_delay.autoscaler import autoscaler
 from tests.delay.reference import best_in_tables, occurring_features, solve
 from tests.delay.strategies import sparse_rows
 from tests.delay.test_history_policies import close
 
+# (S, A, largest delay, H). Whether two states come together after a delay of 2 matters from H = 4
+# on, so most instances have that size; the others are the edges.
+SIZES = [(2, 2, 2, 4)] * 6 + [
+    (1, 1, 0, 1), (2, 3, 2, 3), (3, 2, 2, 3), (2, 2, 3, 3), (3, 3, 1, 2), (2, 2, 1, 4),
+    (2, 1, 3, 5),
+]  # fmt: skip
 
-def draw_mdp(draw, width):
-    """A tiny random MDP whose trees of histories stay small."""
-    S, A = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    H = draw(st.integers(1, 5).filter(lambda H: (A * S * width) ** H <= 30_000))
+
+def draw_mdp(draw, S, A, H):
+    """A tiny random MDP whose tree of histories is small."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     rewards = rng.normal(size=(S, A)) * 3
     return pkd.TabularMDP(sparse_rows(rng, (S, A), S), rewards, H, sparse_rows(rng, (), S)), rng
@@ -26,10 +32,10 @@ def draw_mdp(draw, width):
 @st.composite
 def lagged_mdps(draw):
     """(DelayedMDP with lags per (s, a), its chain of delays written down from the definition)."""
-    longest = draw(st.integers(0, 3))
-    mdp, rng = draw_mdp(draw, longest + 1)
+    S, A, longest, H = draw(st.sampled_from(SIZES))
+    mdp, rng = draw_mdp(draw, S, A, H)
     table = sparse_rows(rng, mdp.rewards.shape, longest + 1)
-    D = draw(st.one_of(st.none(), st.integers(0, 4)))
+    D = draw(st.sampled_from([None, None, None, 0, 1, 4]))
     pairs = list(np.ndindex(mdp.rewards.shape))
     late = DelayedMDP(mdp, {pair: Lags(table[pair]) for pair in pairs}, longest if D is None else D)
 
@@ -42,9 +48,10 @@ def lagged_mdps(draw):
 @st.composite
 def chained_mdps(draw):
     """The same with a random chain of delays for each (s, a)."""
-    n = draw(st.integers(1, 4))
-    mdp, rng = draw_mdp(draw, n)
-    D = draw(st.integers(0, 4))
+    S, A, longest, H = draw(st.sampled_from(SIZES))
+    n = longest + 1
+    mdp, rng = draw_mdp(draw, S, A, H)
+    D = draw(st.sampled_from([longest, longest, 0, 1, 4]))
     chains = {}
     for pair in np.ndindex(mdp.rewards.shape):
         table = np.zeros((n, n))
@@ -143,7 +150,7 @@ def test_a_policy_for_lags_is_saved_and_read(tmp_path):
 
 
 def test_any_problem_can_have_lags():
-    late = Delayed("autoscaler", Lags({0: 0.4, 1: 0.6}))
+    late = Delayed(autoscaler(horizon=4).problem, Lags({0: 0.4, 1: 0.6}))
     assert late.max_delay == 1
     pkd.check_model(late.known(), late.law())
     assert KnownDelay(late.base, Lags({0: 0.4, 1: 0.6})).max_delay == 1
