@@ -1,8 +1,8 @@
 """How often a fitted law of the delay holds the truth, and what its tests say of logs.
 
 For each form of law and each length of log: in how many of 200 simulated logs the true law lies in
-its confidence set (at least 95% is promised), how far the estimate is off, how often a test raises a
-false alarm, and how often a log of another form is named as such.
+its confidence set (at least 95% is promised), how far the estimate is off, how often a test raises
+a false alarm, and how often a log of another form is named as such.
 
     python benchmarks/fit_delay.py --runs 200 --out out
 """
@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+
 from pkd_delay import DelayChain, DelayedMDP, DelayKernel, InterArrival, Lags, simulate
 from pkd_delay.delay_log import read_log
 from pkd_delay.fitting import fit_delay
@@ -43,10 +44,8 @@ def measure(name: str, episodes: int, runs: int) -> str:
         best += fit.best_form == name
         errors += [abs(i.share - law.arrival(i.before, i.delay)) for i in fit.intervals]
         named += not fit_delay(InterArrival, log, max_delay=largest).holds
-    return (
-        f"| {name} | {episodes} | {inside} of {runs} | {np.mean(errors):.4f} | {alarms} | {named} | "
-        f"{best} |"
-    )
+    cells = (name, episodes, f"{inside} of {runs}", f"{np.mean(errors):.4f}", alarms, named, best)
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
