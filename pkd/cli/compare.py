@@ -1,7 +1,7 @@
 """Several rules of optimism side by side on one model: mean and range over seeds, and a plot with
 bands.
 
-pkd compare inventory --rules mvp,practical,greedy --seeds 5 --plot rules.png
+pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
 pkd compare gambler --rules practical,hoeffding
 """
 
@@ -42,7 +42,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rules",
         type=_read_rules,
-        default="mvp,practical,greedy",
+        default="certified,mvp,practical,greedy",
         metavar="R,...",
         help=f"rules, of {', '.join(RULES)} (default: %(default)s)",
     )
