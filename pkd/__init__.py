@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from pkd.evaluation import Evaluation as Evaluation
     from pkd.evaluation import evaluate as evaluate
     from pkd.experiments.agent import Agent as Agent
+    from pkd.experiments.agents import CountsPerState as CountsPerState
+    from pkd.experiments.agents import Oracle as Oracle
+    from pkd.experiments.agents import PerState as PerState
+    from pkd.experiments.agents import RandomPlay as RandomPlay
+    from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
+    from pkd.experiments.q_learning import QLearner as QLearner
+    from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -63,6 +72,7 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.unknown_table import UnknownTable as UnknownTable
 
 __version__ = "0.1.0"
 
@@ -78,6 +88,10 @@ _HOMES = {
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "experiments.agent": ["Agent"],
+    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
+    "experiments.optimistic_q": ["OptimisticQ"],
+    "experiments.q_learning": ["QLearner", "QLearning"],
+    "experiments.ucbvi": ["UCBVI"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
@@ -91,6 +105,7 @@ _HOMES = {
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pkd_delay.agents import Chen2023 as Chen2023
+    from pkd_delay.agents import DelayAwareQ as DelayAwareQ
+    from pkd_delay.agents import MemorylessQ as MemorylessQ
     from pkd_delay.delay_kernel import DelayKernel as DelayKernel
     from pkd_delay.environment import DelayedEnv as DelayedEnv
     from pkd_delay.fitting import FittedDelay as FittedDelay
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from pkd_delay.law import DelayLaw as DelayLaw
     from pkd_delay.law_file import read_law as read_law
     from pkd_delay.law_file import write_law as write_law
+    from pkd_delay.planners import QMDP as QMDP
+    from pkd_delay.planners import IgnoreDelay as IgnoreDelay
+    from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
     from pkd_delay.planning import plan as plan
@@ -42,6 +48,8 @@ if TYPE_CHECKING:
 
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
 _HOME_OF = {
+    "Chen2023": "agents",
+    "DelayAwareQ": "agents",
     "Delayed": "process",
     "DelayedEnv": "environment",
     "DelayedMDP": "process",
@@ -51,9 +59,13 @@ _HOME_OF = {
     "DelayLaw": "law",
     "Episode": "record",
     "FittedDelay": "fitting",
+    "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
     "Lags": "lags",
+    "MemorylessQ": "agents",
+    "ModelBasedSimulation": "planners",
+    "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
     "UnknownDelay": "unknown",
