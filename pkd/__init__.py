@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pkd import bounds as bounds
     from pkd import cli as cli
+    from pkd import confidence as confidence
     from pkd import explore as explore
     from pkd import graph as graph
     from pkd import kernels as kernels
@@ -132,7 +133,7 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "workers")
+FOR_ADAPTERS = ("Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "workers")
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from pkd import ModelError, PartiallyKnownMDP
+from pkd_delay.inter_arrival import InterArrivalOf
 from pkd_delay.process import Delayed, DelayLawKind
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def autoscaler(
     max_replicas: int = 4,
     startup: int = 1,
     price: float = 0.45,
-    inter_arrival: Mapping[int, float] | None = None,
+    inter_arrival: InterArrivalOf | None = None,
     max_delay: int = 3,
     delay_law: DelayLawKind = "known",
     loads: Mapping[str, float] = LOADS,
@@ -128,4 +129,4 @@ def autoscaler(
         raise ModelError(found)
     problem = AutoscalerProblem(Autoscaler(horizon, loads, max_replicas, startup, price), chain)
     law = {-1: 0.2, 0: 0.4, 1: 0.4} if inter_arrival is None else inter_arrival
-    return Delayed(problem, law, max_delay, delay_law, delay_feature=lambda x, y, a: None)
+    return Delayed(problem, law, max_delay, delay_law)

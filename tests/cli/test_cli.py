@@ -317,22 +317,22 @@ def test_a_delay_takes_the_place_of_the_one_a_model_has(capsys: pytest.CaptureFi
     )
 
 
-@pytest.mark.parametrize(("law", "features"), [("known", 4), ("unknown", 4 + 4 * 2)])
+@pytest.mark.parametrize(
+    ("flags", "features"),
+    [
+        (["known"], 4),
+        (["unknown", "--no-shared-delay"], 4 + 4 * 2),
+        (["unknown"], 4 + 2 * 2),
+    ],
+)
 def test_an_unknown_delay_law_has_features_of_its_own(
-    law: str, features: int, capsys: pytest.CaptureFixture[str]
+    flags: list[str], features: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """D = W = 1: for each of 4 pairs (s, a) the arrivals with an empty queue and right after a
-    state was shown; the rest is forced.
+    """D = W = 1: the arrivals with an empty queue and right after a state was shown; the rest is
+    forced. Each of 4 pairs (s, a) has its own, or each of 2 states if the law is shared.
     """
-    words = [
-        "two_state_chain",
-        "--inter-arrival",
-        "-1:.5,1:.5",
-        "--max-delay",
-        "1",
-        "--delay-law",
-        law,
-    ]
+    words = ["two_state_chain", "--inter-arrival", "-1:.5,1:.5", "--max-delay", "1", "--delay-law"]
+    words += flags
     assert main(["check", *words]) == 0
     lines = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
     assert ["unknown features z", str(features)] in lines
