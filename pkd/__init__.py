@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pkd import results as results
     from pkd import workers as workers
     from pkd.certificate import Certificate as Certificate
+    from pkd.certificate import Evidence as Evidence
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
@@ -27,10 +28,24 @@ if TYPE_CHECKING:
     from pkd.evaluation import Evaluation as Evaluation
     from pkd.evaluation import evaluate as evaluate
     from pkd.experiments.agent import Agent as Agent
+    from pkd.experiments.agents import CountsPerState as CountsPerState
+    from pkd.experiments.agents import Oracle as Oracle
+    from pkd.experiments.agents import PerState as PerState
+    from pkd.experiments.agents import RandomPlay as RandomPlay
+    from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
+    from pkd.experiments.q_learning import QLearner as QLearner
+    from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.ucbvi import UCBVI as UCBVI
+    from pkd.fitting import FittedLaw as FittedLaw
+    from pkd.fitting import fit_law as fit_law
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
     from pkd.learning import learn as learn
+    from pkd.logs import Log as Log
+    from pkd.logs import as_log as as_log
+    from pkd.logs import read_log as read_log
     from pkd.model import CHANCE as CHANCE
     from pkd.model import END as END
     from pkd.model import Branch as Branch
@@ -58,10 +73,18 @@ if TYPE_CHECKING:
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
+    from pkd.rules import KLUCRL as KLUCRL
+    from pkd.rules import OPSRL as OPSRL
+    from pkd.rules import UCRL2 as UCRL2
+    from pkd.rules import BayesUCBVI as BayesUCBVI
+    from pkd.rules import PythonRule as PythonRule
     from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.unknown_table import UnknownTable as UnknownTable
+    from pkd.visits import Exploration as Exploration
+    from pkd.visits import exploration as exploration
 
 __version__ = "0.1.0"
 
@@ -77,19 +100,28 @@ _HOMES = {
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "experiments.agent": ["Agent"],
+    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
+    "experiments.optimistic_q": ["OptimisticQ"],
+    "experiments.q_learning": ["QLearner", "QLearning"],
+    "experiments.ucbvi": ["UCBVI"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],
     "graph": ["Graph"],
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
+    "visits": ["Exploration", "exploration"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
-    "certificate": ["Certificate", "certify"],
+    "certificate": ["Certificate", "Evidence", "certify"],
+    "logs": ["Log", "as_log", "read_log"],
+    "fitting": ["FittedLaw", "fit_law"],
+    "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

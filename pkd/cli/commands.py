@@ -11,7 +11,7 @@ import argparse
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, check, compare, demo, learn, plan, report, verify
+from pkd.cli import bound, certify, check, compare, demo, learn, plan, report, verify
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
@@ -38,6 +38,7 @@ OWN: dict[str, Command] = {
     "plan": plan,
     "learn": learn,
     "compare": compare,
+    "certify": certify,
     "bound": bound,
     "check": check,
     "verify": verify,

@@ -2,7 +2,7 @@
 bands.
 
 pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
-pkd compare gambler --rules practical,hoeffding
+pkd compare gambler --rules practical,hoeffding:c=1,opsrl:draws=4
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import add_learning, add_model
-from pkd.cli.learn import RULES, learn_all, model_words
+from pkd.cli.learn import learn_all, model_words
 from pkd.cli.output import Cell, table, write_files
+from pkd.cli.rules import RULES, read_rules
 
 if TYPE_CHECKING:
     import pkd
@@ -41,10 +42,11 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     """All but the model."""
     parser.add_argument(
         "--rules",
-        type=_read_rules,
+        type=read_rules,
         default="certified,mvp,practical,greedy",
         metavar="R,...",
-        help=f"rules, of {', '.join(RULES)} (default: %(default)s)",
+        help=f"rules, of {', '.join(RULES)}, or module:Class, with constants after a colon, such "
+        "as mvp:c1=1,c2=1 (default: %(default)s)",
     )
     add_learning(parser, seeds=5)
 
@@ -92,13 +94,3 @@ def _make_row(runs: list[pkd.Run], first: float) -> tuple[Cell, ...]:
         sum(run.violations for run in runs),
         round(sum(run.seconds for run in runs) / count, 3),
     )
-
-
-def _read_rules(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = [name for name in names if name not in RULES]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"expected rules of {', '.join(RULES)}, found {unknown[0]!r}"
-        )
-    return names

@@ -49,7 +49,7 @@ class Run:
     >>> import pkd
     >>> stay, toss = [0.0, 1.0], [0.5, 0.5]
     >>> coin = pkd.TabularMDP([[toss, stay[::-1]], [toss, stay]], [[0, 0], [1, 1]], horizon=3)
-    >>> run = pkd.learn(coin.model(), coin.law(), 4)  # too few to learn: 1 of 1.25 in each
+    >>> run = pkd.learn(coin, 4, optimism=pkd.MVP())  # too few to learn: 1 of 1.25 in each
     >>> run.regret.tolist(), run.violations, run.episodes_to(0.8, baseline=0.0)
     ([0.25, 0.5, 0.75, 1.0], 0, 1)
     """
@@ -203,6 +203,8 @@ class Run:
         if compiled is None:
             return run
         try:
+            rule = from_config(run.config["optimism"])
+            compiled = compiled.suited_to(rule.bonus(), quiet=True)
             refuse_other_model(run, compiled)
             policy = plan_again(run, compiled, arrays, "")
             interval = run.interval

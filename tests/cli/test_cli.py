@@ -15,7 +15,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.learn import RULES
+from pkd.cli.rules import RULES
 from pkd.tabular import TabularMDP
 
 PNG = b"\x89PNG"
@@ -145,7 +145,8 @@ def test_learn_reports_regret_against_the_exact_optimum(climb: str) -> None:
     """
     assert main(["learn", climb, "--episodes", "1", "--csv", "results.csv"]) == 0
     (row,) = rows_of("results.csv")
-    numbers = {key: float(row[key]) for key in row if key != "seconds"}
+    assert 0 < float(row["certified gap"]) <= 6  # all returns are within [0, 6]
+    numbers = {key: float(row[key]) for key in row if key not in ("seconds", "certified gap")}
     assert numbers == {
         "seed": 0,
         "optimal value": 4,
@@ -182,12 +183,17 @@ def test_a_saved_run_can_be_loaded(climb: str) -> None:
 
 
 WORDS = {
+    "certified": "Certified",
     "mvp": "MVP, as published",
     "mvp-max": "MVP (max form), no guarantee",
-    "practical": "MVP, practical constants",
+    "practical": "MVP, practical constants, no guarantee",
     "hoeffding": "Hoeffding, as published",
-    "greedy": "Greedy (no bonus)",
-    "posterior": "Posterior sampling, prior 1",
+    "kl-ucrl": "KL-UCRL, no guarantee",
+    "ucrl2": "UCRL2, no guarantee",
+    "bayes-ucbvi": "Bayes-UCBVI, quantile 0.9 of 100 draws, no guarantee",
+    "opsrl": "OPSRL, 8 draws, no guarantee",
+    "greedy": "Greedy (no bonus), no guarantee",
+    "posterior": "Posterior sampling, prior 1, no guarantee",
 }
 
 
@@ -209,7 +215,7 @@ def test_an_experiment_file_stands_for_its_flags(
     )
     main(["learn", "--config", "experiment.toml"])
     assert capsys.readouterr().out.startswith(
-        "climb.npz: Greedy (no bonus), 25 episodes, replanning: every, delta 0.05\n"
+        "climb.npz: Greedy (no bonus), no guarantee, 25 episodes, replanning: every, delta 0.05\n"
     )
 
 
@@ -407,7 +413,10 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["rule"] for row in rows] == ["MVP, as published", "Greedy (no bonus)"]
+    assert [row["rule"] for row in rows] == [
+        "MVP, as published",
+        "Greedy (no bonus), no guarantee",
+    ]
     assert (rows[0]["return per episode"], rows[0]["lowest"], rows[0]["highest"]) == (
         "3.0",
         "1.0",
@@ -582,7 +591,7 @@ BAD_INPUT = [
     ),
     (
         ["learn", "climb.npz", "--optimism", "hope"],
-        "pkd learn: error: argument --optimism: invalid choice: 'hope'",
+        "pkd learn: error: argument --optimism: optimism rule 'hope' is unknown",
     ),
     (["learn", "--config", "missing.toml"], "pkd: error: missing.toml: No such file or directory"),
     (["learn", "--config", "bad.toml"], "pkd: error: bad.toml: expected a TOML file: "),
@@ -600,7 +609,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: expected rules of mvp, mvp-max, ",
+        "pkd compare: error: argument --rules: optimism rule 'hope' is unknown; expected one of ",
     ),
     (
         ["bound", "--states", "5"],
