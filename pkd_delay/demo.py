@@ -349,7 +349,7 @@ def _draw_price(ax: Axes, study: Study) -> None:
         title="The price of each tick of delay",
         xticks=ticks,
     )
-    ax.margins(x=0.22, y=0.18)
+    ax.margins(x=0.3, y=0.18)
     ax.legend(loc="lower left", frameon=False, fontsize="small")
 
 
