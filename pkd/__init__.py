@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.driving import drive as drive
+    from pkd.endless import Stationary as Stationary
+    from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
+    from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
     from pkd.rules import KLUCRL as KLUCRL
     from pkd.rules import OPSRL as OPSRL
@@ -99,6 +103,7 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
@@ -118,7 +123,9 @@ _HOMES = {
     "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
+    "driving": ["drive"],
     "simulation": ["Simulator", "simulate"],
+    "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
     "unknown_table": ["UnknownTable"],

@@ -11,7 +11,21 @@ import argparse
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, certify, check, compare, demo, learn, plan, report, verify
+from pkd.cli import (
+    bound,
+    certify,
+    check,
+    compare,
+    demo,
+    evaluate,
+    export,
+    learn,
+    models,
+    plan,
+    report,
+    simulate,
+    verify,
+)
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
@@ -35,7 +49,11 @@ class Command(Protocol):
 
 OWN: dict[str, Command] = {
     "demo": demo,
+    "models": models,
     "plan": plan,
+    "evaluate": evaluate,
+    "simulate": simulate,
+    "export": export,
     "learn": learn,
     "compare": compare,
     "certify": certify,
