@@ -169,7 +169,7 @@ def _find_price(delay: int) -> tuple[float, float]:
 
 
 def _find_ignoring() -> float:
-    """What an agent gets that knows the law of the load and ignores the delay."""
+    """What an agent gets that knows all laws and ignores the delay."""
     return _evaluate_blind(spot_autoscaler(), _compile_world(KNOWN)[0])
 
 
@@ -194,9 +194,7 @@ def _make_rows(study: Study) -> list[tuple[str, ...]]:
         value = f"{study.optimum - regret / study.episodes:.3f}"
         rows.append((agent, rule.label, value, f"{regret:.1f}", _label_episodes(runs)))
     loss = (study.optimum - study.ignoring) * study.episodes
-    rows.append(
-        (IGNORING, "knows the law of the load", f"{study.ignoring:.3f}", f"{loss:.1f}", "never")
-    )
+    rows.append((IGNORING, "knows all laws", f"{study.ignoring:.3f}", f"{loss:.1f}", "never"))
     return rows
 
 

@@ -40,7 +40,7 @@ def test_every_agent_is_shown_with_its_rule_and_what_that_guarantees(shown: demo
         ("delay law known", "MVP, as published"),
         ("counts per augmented state", "MVP, practical constants, no guarantee"),
         ("ignores the delay", "MVP, practical constants, no guarantee"),
-        ("ignores the delay", "knows the law of the load"),
+        ("ignores the delay", "knows all laws"),
     ]
 
 
