@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from pkd.evaluation import Evaluation as Evaluation
     from pkd.evaluation import evaluate as evaluate
     from pkd.experiments.agent import Agent as Agent
+    from pkd.experiments.comparison import Comparison as Comparison
+    from pkd.experiments.comparison import compare as compare
+    from pkd.experiments.experiment import experiment as experiment
+    from pkd.experiments.play import play as play
+    from pkd.experiments.record import Record as Record
+    from pkd.experiments.results import Results as Results
+    from pkd.experiments.results import load_results as load_results
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -76,6 +83,11 @@ _HOMES = {
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
     "experiments.agent": ["Agent"],
+    "experiments.comparison": ["Comparison", "compare"],
+    "experiments.experiment": ["experiment"],
+    "experiments.play": ["play"],
+    "experiments.record": ["Record"],
+    "experiments.results": ["Results", "load_results"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],

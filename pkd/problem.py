@@ -39,6 +39,7 @@ __all__ = [
     "as_problem",
     "find",
     "installed",
+    "load_object",
     "names",
     "parse_options",
     "read",
@@ -316,6 +317,11 @@ def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> An
 def _refuse(word: str, options: Mapping[str, Any], why: str) -> None:
     if options:
         raise ModelError(f"{word} has no option {', '.join(options)}: {why}")
+
+
+def load_object(word: str, load: Callable[[], Any] | None = None) -> Any:
+    """What `module:object` names, or what `load` gives; ModelError where it cannot be imported."""
+    return _load(word, load or (lambda: _import(word)))
 
 
 def _load(word: str, load: Callable[[], Any]) -> Any:

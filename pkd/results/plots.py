@@ -69,12 +69,12 @@ def plot_values(runs: Sequence[Run], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def thin(count: int) -> np.ndarray:
-    """At most POINTS of the episodes 0 to count - 1, the first and the last among them.
+def thin(count: int, points: int = POINTS) -> np.ndarray:
+    """At most so many points of the episodes 0 to count - 1, the first and the last among them.
 
     Half of them are even on a plain axis, half on a logarithmic one.
     """
-    half = min(count, POINTS // 2)
+    half = min(count, points // 2)
     return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(
         int
     )
