@@ -11,7 +11,7 @@ import argparse
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, check, compare, demo, learn, plan, report, verify
+from pkd.cli import bound, check, compare, demo, experiment, learn, plan, report, verify
 from pkd.model import ModelError
 
 __all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
@@ -37,6 +37,7 @@ OWN: dict[str, Command] = {
     "plan": plan,
     "learn": learn,
     "compare": compare,
+    "experiment": experiment,
     "bound": bound,
     "check": check,
     "verify": verify,

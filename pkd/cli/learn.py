@@ -86,10 +86,10 @@ def run(args: argparse.Namespace) -> int:
         f"replanning: {args.replan}, delta {args.delta:g}"
     )
     print(table(COLUMNS, rows))
-    from pkd.cli.regret_plot import draw_regret
+    from pkd.results.plots import draw_regret
 
     title = f"{name}, {args.episodes:,} episodes"
-    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(title, [runs]))
+    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret({title: [runs]}))
     return 0
 
 

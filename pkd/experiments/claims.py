@@ -60,6 +60,11 @@ class Claims:
         self.held[key] = path
         return True
 
+    def is_taken(self, key: str) -> bool:
+        """Whether somebody computes a run now."""
+        last = self._find_last(key)
+        return last is not None and not _is_stale(last)
+
     def release(self, key: str) -> None:
         """Gives a claim back; the old ones go first, so that the last one counts to the end."""
         del self.held[key]

@@ -104,19 +104,18 @@ def run_grid(
         store.close()
     keys = [(job.model.label, job.agent.label, job.seed) for job in jobs]
     load = records.__getitem__ if store is None else store.read
-    return Results([key for key in keys], lambda i: load(jobs[i].key))
+    return Results(keys, lambda i: load(jobs[i].key))
 
 
 def _prepare(jobs: list[Job], store: Store | None) -> list[Job]:
     """The jobs with what those of one model share, and with the files of their checkpoints."""
-    labels, ready = dict.fromkeys(job.model.label for job in jobs), []
-    specs = {job.model.label: job.model for job in jobs}
-    shared = {label: prepare(specs[label]) for label in labels}
+    agents = list({job.agent.label: job.agent for job in jobs}.values())
+    models = {job.model.label: job.model for job in jobs}
+    shared = {label: prepare(model, agents) for label, model in models.items()}
+    ready = []
     for job in jobs:
         checkpoint = None if store is None else str(store.checkpoint(job.key).absolute())
-        ready.append(
-            attrs.evolve(job, prepared=shared[job.model.label], checkpoint=checkpoint)
-        )
+        ready.append(attrs.evolve(job, prepared=shared[job.model.label], checkpoint=checkpoint))
     return ready
 
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +73,12 @@ def list_jobs(grid: Grid) -> Iterator[Job]:
                 )
 
 
-def prepare(model: ModelSpec) -> Prepared:
+def prepare(model: ModelSpec, agents: Iterable[AgentSpec]) -> Prepared:
     """Builds a model, plans its optimum, and has the kernels compiled before workers start."""
     world = _find_world(model, None)
-    learn(world.compiled, world.law, 1, optimal_value=0.0)
+    for agent in (spec.build() for spec in agents):
+        if isinstance(agent, Optimism):
+            learn(world.compiled, world.law, 1, optimism=agent, optimal_value=0.0)
     return Prepared(float(world.optimum), world.fingerprint)
 
 
