@@ -140,6 +140,16 @@ class _Work:
 
     def do(self) -> dict[str, Record]:
         """Computes all jobs; with a store the records are in its files."""
+        try:
+            self._do()
+        except OSError as problem:
+            if self.store is None:
+                raise
+            rest = f"{self._say_done()}; make room and run the same again"
+            raise self.store.explain(problem, rest) from problem
+        return self.records
+
+    def _do(self) -> None:
         while self.waiting or self.running or self.elsewhere:
             self._submit()
             if self.running:
@@ -150,7 +160,6 @@ class _Work:
         if self.claims is not None and self.store is not None:
             for job in self.jobs:
                 self.claims.sweep(job.key, self.store.clean)
-        return self.records
 
     def _submit(self) -> None:
         while self.waiting and len(self.running) < self.crew.room:
@@ -195,7 +204,7 @@ class _Work:
         if self.store is None:
             self.records[job.key] = record
         else:
-            self.store.write(job.key, record, self.done, len(self.jobs))
+            self.store.write(job.key, record)
         self._release(job)
         self._finish(record, computed=True)
 
@@ -225,8 +234,8 @@ class _Work:
             self.watch.finish(record, computed=computed)
 
     def _say_done(self) -> str:
-        kept = "" if self.store is None else f" in {self.store.folder}"
-        return f"{self.done} of {len(self.jobs)} runs are done{kept}"
+        kept = "done" if self.store is None else f"stored in {self.store.folder}"
+        return f"{self.done} of {len(self.jobs)} runs are {kept}"
 
 
 @contextmanager

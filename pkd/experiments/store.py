@@ -14,8 +14,7 @@ from __future__ import annotations
 import errno
 import glob
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ from pkd.model import ModelError
 from pkd.results.files import read_npz, write_npz, write_text
 
 __all__ = ["Store"]
+
+LEFT_SECONDS = 10.0  # after which nobody writes a small file any more
 
 
 class Store:
@@ -53,13 +54,14 @@ class Store:
             "replan": grid.replan,
             "runs": listed,
         }
-        with self.explain("the experiment was not started"):
+        written, path = json.dumps(text, indent=1), self.folder / "experiment.json"
+        try:
             for name in ("runs", "times", "checkpoints"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            written = json.dumps(text, indent=1)
-            path = self.folder / "experiment.json"
             if not path.exists() or path.read_text(encoding="utf-8") != written:
                 write_text(path, written)
+        except OSError as problem:
+            raise self.explain(problem, "the experiment was not started") from problem
 
     def listed(self) -> dict[str, Any]:
         """What `experiment.json` says; ModelError where there is none."""
@@ -113,13 +115,11 @@ class Store:
             )
         return record
 
-    def write(self, key: str, record: Record, stored: int, total: int) -> None:
+    def write(self, key: str, record: Record) -> None:
         """Keeps a finished run; its checkpoint is not needed any more."""
-        rest = f"{stored} of {total} runs are stored; make room and run the same again"
-        with self.explain(rest):
-            times = {"seconds": round(record.seconds, 6)}
-            write_text(self.folder / "times" / f"{key}.json", json.dumps(times))
-            write_npz(self.path(key), *record.to_file())
+        times = {"seconds": round(record.seconds, 6)}
+        write_text(self.folder / "times" / f"{key}.json", json.dumps(times))
+        write_npz(self.path(key), *record.to_file())
         self.clean(key)
 
     def clean(self, key: str) -> None:
@@ -130,18 +130,16 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Removes the folder of checkpoints if nobody needs it."""
+        """Removes the folder of checkpoints if nobody needs it, and what a killed process left."""
+        for path in self.folder.glob(".experiment.json.*"):
+            if time.time() - path.stat().st_mtime > LEFT_SECONDS:
+                path.unlink(missing_ok=True)
         try:
             (self.folder / "checkpoints").rmdir()
         except OSError:  # other processes have files in it
             return
 
-    @contextmanager
-    def explain(self, rest: str) -> Iterator[None]:
+    def explain(self, problem: OSError, rest: str) -> ModelError:
         """An error of the disk as a ModelError that says what to do."""
-        try:
-            yield
-        except OSError as problem:
-            what = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror
-            where = problem.filename or self.folder
-            raise ModelError(f"{where} cannot be written: {what}; {rest}") from problem
+        what = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror
+        return ModelError(f"{problem.filename or self.folder} cannot be written: {what}; {rest}")
