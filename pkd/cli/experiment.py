@@ -35,7 +35,10 @@ REDRAW_SECONDS = 0.2
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="an experiment file, or the name of an installed one"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="an experiment file, or the name of an installed one",
     )
     parser.add_argument("--list", action="store_true", help="list the installed experiment files")
     who = parser.add_mutually_exclusive_group()
@@ -186,5 +189,3 @@ class Live:
         self._clear()
         self.write("".join(f"{line}\n" for line in lines))
         self.lines = len(lines)
-
-

@@ -127,7 +127,9 @@ def _read_list(
 
     name = (lambda words: label_model(words.split())) if key == "models" else None
     return {
-        (name(words) if name else make_agent(words).label) if isinstance(label, int) else label: words
+        (name(words) if name else make_agent(words).label)
+        if isinstance(label, int)
+        else label: words
         for label, words in made.items()
     }
 

@@ -80,7 +80,9 @@ class Claims:
                 path.unlink(missing_ok=True)
 
     def _list(self, key: str) -> list[Path]:
-        found = [path for path in self.folder.glob(f"{_escape(key)}.*") if path.suffix[1:].isdigit()]
+        found = [
+            path for path in self.folder.glob(f"{_escape(key)}.*") if path.suffix[1:].isdigit()
+        ]
         return sorted(found, key=lambda path: int(path.suffix[1:]))
 
     def _find_last(self, key: str) -> Path | None:

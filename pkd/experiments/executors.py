@@ -11,6 +11,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context, parent_process
 from typing import Any
 
@@ -21,6 +22,7 @@ from pkd.model import ModelError
 __all__ = ["Alone", "Crew", "Foreign", "Pool", "connect_dask", "hire"]
 
 AHEAD = 2  # jobs in the hands of the executor for each worker, so that none of them waits
+DASK_SECONDS = 10.0  # that a scheduler has to answer
 
 
 class Crew:
@@ -116,13 +118,11 @@ def hire(workers: Any, jobs: Iterable[Job]) -> Crew:
 def connect_dask(address: str) -> tuple[Any, Callable[[], None]]:
     """(an executor of the Dask scheduler at this address, a function that leaves it)."""
     try:
-        from distributed import Client
+        distributed: Any = import_module("distributed")
     except ImportError:
-        raise ModelError(
-            "--dask needs the package distributed: pip install 'pkd[dask]'"
-        ) from None
+        raise ModelError("--dask needs the package distributed: pip install 'pkd[dask]'") from None
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        client = distributed.Client(address, timeout=DASK_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as problem:
         said = " ".join(str(problem).split()) or type(problem).__name__
         raise ModelError(f"no Dask scheduler answers at {address}: {said}") from problem
@@ -133,7 +133,7 @@ def _count_workers(executor: Any) -> int:
     """How many jobs an executor may do at once; four where it does not tell."""
     client = getattr(executor, "_client", None)  # Dask's
     if client is not None and hasattr(client, "nthreads"):
-        return max(1, sum(client.nthreads().values()))
+        return max(1, int(sum(client.nthreads().values())))
     return max(1, int(getattr(executor, "_max_workers", 4) or 4))
 
 

@@ -68,14 +68,12 @@ def list_jobs(grid: Grid) -> Iterator[Job]:
             for seed in grid.seeds:
                 told = {**config, "seed": seed}
                 key = _name(model, spec, told)
-                yield Job(
-                    model, spec, seed, grid.episodes, grid.delta, grid.replan, key, told
-                )
+                yield Job(model, spec, seed, grid.episodes, grid.delta, grid.replan, key, told)
 
 
 def prepare(model: ModelSpec, agents: Iterable[AgentSpec]) -> Prepared:
     """Builds a model, plans its optimum, and has the kernels compiled before workers start."""
-    world = _find_world(model, None)
+    world = _build_world(model)
     for agent in (spec.build() for spec in agents):
         if isinstance(agent, Optimism):
             learn(world.compiled, world.law, 1, optimism=agent, optimal_value=0.0)
@@ -86,7 +84,7 @@ def run_job(job: Job, *, alone: bool = False) -> Record:
     """The record of a job. alone: no other job runs beside it, so all threads may be used."""
     if not alone:
         set_threads(1)  # jobs share the machine by processes, and not by threads as well
-    world = _find_world(job.model, job.prepared)
+    world = _find_world(job)
     if job.prepared is not None and world.fingerprint != job.prepared.fingerprint:
         raise ModelError(
             f"{job.model.label} is another model in this process: its fingerprint differs. "
@@ -104,22 +102,29 @@ def run_job(job: Job, *, alone: bool = False) -> Record:
     return attrs.evolve(record, label=job.agent.label, model=job.model.label)
 
 
-def _find_world(model: ModelSpec, prepared: Prepared | None) -> World:
-    """The world of a model; the last one is kept, for each thread its own.
+def _build_world(model: ModelSpec) -> World:
+    """The world of a model, which this thread keeps until the next one.
 
     A compiled model has working arrays, so two threads must not share one.
     """
-    known, world = getattr(_here, "last", (None, None))
-    fits = known is not None and known[0] == (model.label, model.words)
-    if prepared is None:
-        fits = fits and known[1] is model.given
-    else:
-        fits = fits and world.fingerprint == prepared.fingerprint
-    if not fits:
-        world = model.build()
-    if prepared is not None:
-        world.given_optimum = prepared.optimum
-    _here.last = ((model.label, model.words), model.given), world
+    _here.label, _here.world = model.label, model.build()
+    world: World = _here.world
+    return world
+
+
+def _find_world(job: Job) -> World:
+    """The world of a job: the last one of this thread if it is the same."""
+    world: World | None = getattr(_here, "world", None)
+    shared = job.prepared
+    if (
+        world is None
+        or shared is None
+        or _here.label != job.model.label
+        or world.fingerprint != shared.fingerprint
+    ):
+        world = _build_world(job.model)
+    if shared is not None:
+        world.given_optimum = shared.optimum
     return world
 
 

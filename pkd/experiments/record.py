@@ -113,7 +113,9 @@ class Record:
         try:
             if meta["form"] != FORM:
                 raise ValueError(f"expected the form {FORM!r}, found {meta['form']!r}")
-            record = cls(**arrays, **{name: value for name, value in meta.items() if name != "form"})
+            fields: dict[str, Any] = {**arrays, **meta}
+            del fields["form"]
+            record = cls(**fields)
             episodes = record.config["episodes"]
             shapes = {name: getattr(record, name).shape for name in ARRAYS[:2]}
             if set(shapes.values()) != {(episodes,)}:

@@ -93,9 +93,7 @@ class Results:
             )
         return [self[i] for i in self._places[model, agent]]
 
-    def curves(
-        self, model: str, agent: str, episodes: np.ndarray | None = None
-    ) -> np.ndarray:
+    def curves(self, model: str, agent: str, episodes: np.ndarray | None = None) -> np.ndarray:
         """Cumulative regret, (seeds, episodes); episodes: which, from 0."""
         chosen: Any = slice(None) if episodes is None else episodes
         return np.array([record.regret[chosen] for record in self.records(model, agent)])

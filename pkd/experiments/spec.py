@@ -55,7 +55,7 @@ class ModelSpec:
 
     def build(self) -> World:
         """The compiled model with its law."""
-        if self.words:
+        if self.given is None:
             # An experiment names models by the words of the command line, with every flag of it.
             from pkd.cli.arguments import find_model, model_arguments
 
@@ -187,7 +187,7 @@ def _change_rule(name: str, rule: Optimism, options: Mapping[str, Any]) -> Optim
     try:
         return attrs.evolve(rule, **options) if options else rule  # type: ignore[misc]
     except TypeError:
-        fields = ", ".join(field.name for field in attrs.fields(type(rule))) or "none"
+        fields = ", ".join(key for key in rule.to_config() if key != "rule") or "none"
         unknown = ", ".join(options)
         raise ModelError(f"{name}: found the options {unknown}; it has {fields}") from None
 

@@ -63,9 +63,7 @@ def compare_pairs(first: Sequence[float], second: Sequence[float], level: float 
     return Pair(float(mean), float(low), float(high), _flip_signs(difference), one.size)
 
 
-def rank_agents(
-    scores: Mapping[str, np.ndarray], level: float = LEVEL
-) -> dict[str, Interval]:
+def rank_agents(scores: Mapping[str, np.ndarray], level: float = LEVEL) -> dict[str, Interval]:
     """The mean rank of each agent, 1 the best, ties shared; scores: (models, seeds) each.
 
     Agents are ranked in every (model, seed). The interval is over seeds: the ranks of one seed are

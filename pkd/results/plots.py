@@ -48,9 +48,7 @@ def plot_regret(runs: Sequence[Run | Record], ax: Axes | None = None, **line: An
     if len(runs) > 1:
         k = thin(min(map(len, regrets)), BAND_POINTS)
         band = bootstrap_mean(np.array([regret[k] for regret in regrets]))
-        ax.fill_between(
-            k + 1, band.low, band.high, color=drawn.get_color(), alpha=0.2, linewidth=0
-        )
+        ax.fill_between(k + 1, band.low, band.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     ax.set_xlabel("episode")
     ax.set_ylabel("cumulative regret")
     ax.legend()

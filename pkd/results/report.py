@@ -16,8 +16,8 @@ import numpy as np
 
 from pkd import __version__
 from pkd.optimism import from_config
-from pkd.results.markup import STYLE, escape, table
 from pkd.results.intervals import bootstrap_mean
+from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
 from pkd.results.run import MOST_DECISIONS, Run
 from pkd.results.svg import CSS, drawing, inline

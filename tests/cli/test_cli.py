@@ -407,8 +407,8 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["rule"] for row in rows] == ["MVP, theory constants", "Greedy (no bonus)"]
-    assert (rows[0]["return per episode"], rows[0]["lowest"], rows[0]["highest"]) == (
+    assert [row["agent"] for row in rows] == ["MVP, theory constants", "Greedy (no bonus)"]
+    assert (rows[0]["return per episode"], rows[0]["95% from"], rows[0]["to"]) == (
         "3.0",
         "1.0",
         "1.0",
@@ -600,7 +600,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: expected rules of mvp, mvp-max, ",
+        "pkd compare: error: argument --rules/--agents: no agent is called 'hope'",
     ),
     (
         ["bound", "--states", "5"],

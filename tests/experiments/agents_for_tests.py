@@ -49,9 +49,7 @@ class QLearning(pkd.Agent):
         if not self.show:
             return None
         q, model, high = dict(self.q), self.model, self.high
-        return lambda h, x, y: max(
-            model.actions(x, y), key=lambda a: q.get((h, x, y, a), high)
-        )
+        return lambda h, x, y: max(model.actions(x, y), key=lambda a: q.get((h, x, y, a), high))
 
 
 def _count_chance(moves: list[pkd.Transition]) -> int:

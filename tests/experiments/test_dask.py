@@ -26,9 +26,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), before])
-    try:
+    # The workers import the agents of these tests; they get the path of this process.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
         with distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -37,13 +37,6 @@ def cluster() -> Iterator[Any]:
             dashboard_address=None,
         ) as cluster:
             yield cluster
-    finally:
-        os.environ["PYTHONPATH"] = before
-
-
-@pytest.fixture(autouse=True)
-def _agents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(HERE))
 
 
 def read_runs(folder: Path) -> dict[str, bytes]:
@@ -83,8 +76,9 @@ def test_a_dask_worker_that_is_killed_changes_nothing(cluster: Any, tmp_path: Pa
 
 
 def test_a_scheduler_that_does_not_answer_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pkd.experiments.executors.DASK_SECONDS", 0.5)
     file = tmp_path / "grid.toml"
     file.write_text(f"models = {MODELS}\nagents = ['greedy']\nepisodes = 20\nseeds = 1\n")
     words = ["experiment", str(file), "--folder", str(tmp_path / "f"), "--dask", "127.0.0.1:9"]

@@ -12,7 +12,6 @@ import sys
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +94,9 @@ def test_what_is_in_the_folder_is_not_computed_again(tmp_path: Path) -> None:
     agents = {"random": f"agents_for_tests:Random:log={log}"}
     for seeds in (2, 2, 3):
         pkd.experiment(MODELS, agents, 20, seeds=seeds, folder=tmp_path / "f")
-    assert sorted(log.read_text().split("\n")[:-1]) == [f"{h} {k}" for h in (3, 4) for k in (0, 1, 2)]
+    assert sorted(log.read_text().split("\n")[:-1]) == [
+        f"{h} {k}" for h in (3, 4) for k in (0, 1, 2)
+    ]
 
 
 def test_a_file_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None:
@@ -200,7 +201,9 @@ def test_a_long_run_goes_on_from_its_checkpoint(
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(pkd.ModelError, match="cannot be written: .*; the experiment was not started"):
+    with pytest.raises(
+        pkd.ModelError, match=r"cannot be written: .*; the experiment was not started"
+    ):
         pkd.experiment(MODELS[0], "greedy", 5, seeds=1, folder=tmp_path / "file" / "f")
 
 
@@ -211,7 +214,7 @@ def test_a_full_disk_is_named_and_leaves_only_whole_files(tmp_path: Path) -> Non
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limits[1]))
     try:
-        with pytest.raises(pkd.ModelError, match="1 of 3 runs are stored in .*; make room"):
+        with pytest.raises(pkd.ModelError, match=r"1 of 3 runs are stored in .*; make room"):
             pkd.experiment(MODELS[0], "greedy", 5000, seeds=3, folder=folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -284,3 +287,13 @@ def test_a_damaged_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(pkd.ModelError, match=path.name):
         pkd.load_results(tmp_path)[0]
     assert Store(tmp_path).is_done(path.stem)
+
+
+def test_a_model_file_that_changes_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for pay in (1.0, 2.0):
+        np.savez("m.npz", P=np.ones((1, 1, 1)), r=np.array([[pay]]))
+        results = pkd.experiment("m.npz --horizon 3", "greedy", 5, seeds=1)
+        assert results[0].optimal_value == 3 * pay
