@@ -11,6 +11,8 @@ import pytest
 
 import pkd
 from pkd.cli import main
+from pkd.experiments import play as play_module
+from pkd.experiments.spec import ModelSpec
 from pkd.tabular import TabularMDP
 
 LOG = """
