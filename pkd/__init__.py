@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
+    from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
@@ -100,6 +101,7 @@ _HOMES = {
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
+    "schedule": ["Replan"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

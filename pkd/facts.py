@@ -43,13 +43,13 @@ def facts() -> Iterator[tuple[str, float, float, float]]:
 
     rng = np.random.default_rng(1)
     table = TabularMDP(rng.dirichlet(np.ones(5), (5, 3)), rng.random((5, 3)), horizon=8)
-    flat, runs = (
+    nodes, stripes = (
         plan(compile(table.model(), large=large), table.law()).value for large in (False, True)
     )
     yield (
-        "engines: the run engine plans like the flat program, on a random table",
-        flat,
-        runs,
+        "engines: the stripe engine plans like the node engine, on a random table",
+        nodes,
+        stripes,
         1e-12,
     )
 

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from pkd.algorithm import Learning
 from pkd.engine import compile
 from pkd.engine.bonus import count_reward
 from pkd.engine.compiled import Counts
-from pkd.learning import Learning, Replan
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
-from pkd.optimism import MVP, Optimism
+from pkd.optimism import Certified, Optimism, from_config
 from pkd.planning import Model, Plan, check_schedule
+from pkd.results.files import DAMAGE, read_npz, write_npz
+from pkd.results.run import Interval
+from pkd.schedule import Schedule, read_schedule
 
 __all__ = ["OptimisticLearner"]
+
+KIND = "OptimisticLearner"  # what a saved file says that it is
 
 
 class OptimisticLearner:
     """Acts by an optimistic plan and learns from each episode that it is shown.
 
-    `episodes` is how many there will be in all; the logarithms of the bonus depend on it. `counts`
-    {z: {x': n}} are what is known already. Ask `act` in every decision state, collect a
-    `pkd.Transition(x, y, a, x_next, y_next)` for every move, and `observe` them at the end:
+    `episodes` is how many there will be in all; only rules as published need it, because their
+    logarithms depend on it. `counts` {z: {x': n}} are what is known already. Ask `act` in every
+    decision state, collect a `pkd.Transition(x, y, a, x_next, y_next)` for every move, and
+    `observe` them at the end:
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> learner = pkd.OptimisticLearner(coin.model(), episodes=1000)
+    >>> learner = pkd.OptimisticLearner(coin.model())
     >>> seen = [(1, 0), (2, 1), (3, 0)]
     >>> episode = [pkd.Transition(s, None, learner.act(h, s, None), 1 - s, None) for h, s in seen]
     >>> learner.observe(episode)
@@ -37,23 +44,30 @@ class OptimisticLearner:
     def __init__(
         self,
         model: Model,
-        episodes: int,
+        episodes: int | None = None,
         *,
-        optimism: Optimism = MVP(),
+        optimism: Optimism = Certified(),
         delta: float = 0.05,
         seed: int = 0,
-        replan: Replan = "doubling",
+        replan: Schedule = "doubling",
         counts: Counts | None = None,
     ) -> None:
-        check_schedule(episodes, delta, replan)
+        check_schedule(1 if episodes is None else episodes, delta)
+        schedule = read_schedule(replan)
         self.compiled = compile(model)
         self.optimism = optimism
-        self.schedule = replan
+        self._config: dict[str, Any] = {
+            "episodes": None if episodes is None else int(episodes),
+            "optimism": optimism.to_config(),
+            "delta": float(delta),
+            "seed": int(seed),
+            "replan": schedule.text,
+        }
         self.observed = 0  # episodes so far
         self.plans = 0  # plans so far
-        self._learning = Learning(self.compiled, optimism, episodes, delta, seed, counts)
+        self._learning = Learning(self.compiled, optimism, episodes, delta, seed, counts, schedule)
         self._plan: Plan | None = None
-        self._robust: tuple[int, Plan] | None = None  # (episodes observed, the robust plan then)
+        self._found: tuple[int, Interval] | None = None  # (episodes observed, the interval then)
 
     @property
     def counts(self) -> dict[Any, dict[Any, float]]:
@@ -63,9 +77,10 @@ class OptimisticLearner:
     @property
     def plan(self) -> Plan:
         """The plan in force, made when it is first asked for. Later plans do not change it."""
-        if self._learning.due or self._plan is None:
-            self._learning.replan()
-            self._plan = self._learning.plan()
+        learning = self._learning
+        if learning.due or learning.done >= learning.due_at or self._plan is None:
+            learning.replan()
+            self._plan = learning.plan()
             self.plans += 1
         return self._plan
 
@@ -75,20 +90,27 @@ class OptimisticLearner:
         return self.plan.value
 
     @property
+    def interval(self) -> Interval:
+        """(low, high, robust plan): what all episodes so far prove of V*; needs `Certified`."""
+        if self._found is None or self._found[0] != self.observed:
+            self._found = self.observed, self._learning.find_interval()
+        return self._found[1]
+
+    @property
     def lower_value(self) -> float:
         """What the robust plan earns at least, with probability 1 - delta; needs `Certified`."""
-        return self.robust_plan.value
+        return self.interval.low
 
     @property
     def robust_plan(self) -> Plan:
         """The plan with the largest lower value that the data prove; needs `Certified`."""
-        if self._robust is None or self._robust[0] != self.observed:
-            self._robust = self.observed, self._learning.lower()[1]
-        return self._robust[1]
+        robust = self.interval.robust
+        assert robust is not None
+        return robust
 
     @property
     def gap(self) -> float:
-        """upper value - lower value.
+        """high - low of `interval`.
 
         With probability 1 - delta the robust plan is that close to V*.
 
@@ -97,11 +119,11 @@ class OptimisticLearner:
         >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=2)
         >>> counts = {(0, 0): {0: 500, 1: 500}, (0, 1): {0: 1000}}
         >>> rule = pkd.Certified(minimax=False)
-        >>> learner = pkd.OptimisticLearner(coin.model(), 10, optimism=rule, counts=counts)
+        >>> learner = pkd.OptimisticLearner(coin.model(), optimism=rule, counts=counts)
         >>> round(learner.lower_value, 3), round(learner.upper_value, 3), round(learner.gap, 3)
         (0.434, 0.566, 0.132)
         """
-        return self.upper_value - self.lower_value
+        return self.interval.high - self.interval.low
 
     def act(self, h: int, x: Any, y: Any) -> Any:
         """The action at step h (from 1) in the state (x, y)."""
@@ -115,7 +137,53 @@ class OptimisticLearner:
         due = self.compiled.count(self._learning.tally, self.compiled.model.samples(episode))
         due |= self._count_rewards(episode)
         self.observed += 1
-        self._learning.due |= due or self.schedule == "every"
+        self._learning.done = self.observed
+        self._learning.due |= due
+
+    def save(self, path: str | Path) -> None:
+        """Writes everything that the next episode depends on, whole or not at all.
+
+        `load` goes on with the same bits. A learner may save itself after every episode.
+        """
+        meta: dict[str, object] = {"kind": KIND, "fingerprint": self.compiled.fingerprint}
+        meta |= {"config": self._config, "observed": self.observed, "plans": self.plans}
+        write_npz(path, self._learning.to_arrays(), meta)
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model) -> OptimisticLearner:
+        """The learner that `save` wrote, for the same model; a file of another one is refused.
+
+        >>> import pkd, tempfile
+        >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+        >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=1)
+        >>> learner = pkd.OptimisticLearner(coin.model())
+        >>> learner.observe([pkd.Transition(0, None, learner.act(1, 0, None), 1, None)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     learner.save(f"{folder}/learner.npz")
+        ...     again = pkd.OptimisticLearner.load(f"{folder}/learner.npz", coin.model())
+        >>> again.observed, again.counts == learner.counts
+        (1, True)
+        """
+        arrays, meta = read_npz(path)
+        compiled = compile(model)
+        if meta.get("kind") != KIND:
+            raise ModelError(f"{path} is not a learner that pkd saved")
+        if meta.get("fingerprint") != compiled.fingerprint:
+            raise ModelError(
+                f"{path} is the learner of another model, or of an edited one; "
+                "give the model it was made for"
+            )
+        try:
+            config = dict(meta["config"])
+            rule, count = from_config(config.pop("optimism")), config.pop("episodes")
+            learner = cls(compiled, count, optimism=rule, **config)
+            learner._learning.restore(arrays)
+            learner.observed, learner.plans = int(meta["observed"]), int(meta["plans"])
+        except DAMAGE as error:
+            raise ModelError(f"{path} is damaged: {error}") from None
+        if learner.plans:
+            learner._plan = learner._learning.plan()
+        return learner
 
     def check(self, episode: Episode) -> None:
         """Raises a ModelError with every reason why the model does not allow an episode."""

@@ -1,9 +1,7 @@
-"""The generic optimistic algorithm: plan from the counts, act for an episode, count, and again.
+"""`learn`: a run of the optimistic algorithm in simulation, with its exact regret.
 
-`Learning` is the algorithm between two episodes: counts, the plan in force, and whether the next
-one is due. `learn` runs it in simulation, where the law is given to the simulator and to the exact
-values that regret is measured by, never to the planner. `pkd.learner` runs it in a user's own
-environment.
+The law is given to the simulator and to the exact values that regret is measured by, never to the
+planner.
 """
 
 from __future__ import annotations
@@ -14,29 +12,32 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from pkd.algorithm import Learning
 from pkd.engine import Compiled
 from pkd.engine.belief import Tally
-from pkd.engine.bonus import set_marks
 from pkd.engine.compiled import Counts, Player
 from pkd.explore import overrides
 from pkd.model import Law, ModelError
-from pkd.optimism import MVP, Optimism
-from pkd.planning import Model, Plan, check_schedule, make_plan, resolve, seed_words
+from pkd.optimism import Certified, Optimism
+from pkd.planning import Model, Plan, check_schedule, make_plan, resolve
 from pkd.results.files import read_npz, write_npz
 from pkd.results.run import Run
 from pkd.results.values import refuse_unwritable
+from pkd.schedule import NAMED, NEVER, Replan, Schedule, read_schedule
 from pkd.simulation import Simulator
 
-__all__ = ["Learning", "learn"]
+__all__ = ["Trial", "learn"]
 
 CHUNK_SECONDS = 0.25  # how often progress is shown and a checkpoint may be written
 CHECKPOINT_SECONDS = 5.0
-
-Replan = Literal["doubling", "every"]
+# Lower values are computed at the first plan after the episodes have grown by this factor.
+LOWER = Replan(features=None, growth=1.1)
+RESERVED = 1 << 16  # episodes for which memory is taken at first
+PER_EPISODE = ("uppers", "lowers", "values", "returns", "planned")
 
 
 def learn(
@@ -44,10 +45,11 @@ def learn(
     law: Law | int | None = None,
     episodes: int | None = None,
     *,
-    optimism: Optimism = MVP(),
+    optimism: Optimism = Certified(),
     delta: float = 0.05,
     seed: int = 0,
-    replan: Replan = "doubling",
+    replan: Schedule = "doubling",
+    until: float | None = None,
     progress: bool = False,
     counts: Counts | None = None,
     checkpoint: str | Path | None = None,
@@ -56,77 +58,62 @@ def learn(
     """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
     replan: "every" plans before each episode, as published; "doubling" when some N(z) has doubled
-    since the last plan: the same order of regret with about |Z| log2(K H) plans. counts:
-    {z: {x': n}} to start from. checkpoint: a file that the run is saved to; a run that was stopped
-    goes on from it, with the same result to the bit. optimal_value: given, it is not planned again.
+    since the last plan: the same order of regret with about |Z| log2(K H) plans; `pkd.Replan` has
+    other schedules. until: the run stops as soon as the certified gap, upper less lower value, is
+    at most this; it needs `pkd.Certified` and no number of episodes. counts: {z: {x': n}} to start
+    from. checkpoint: a file that the run is saved to; a run that was stopped goes on from it, with
+    the same result to the bit. optimal_value: given, it is not planned again.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> run = pkd.learn(coin, 2000, optimism=pkd.MVP.practical())
+    >>> run = pkd.learn(coin, 2000)
     >>> # The last policy is optimal.
     >>> run.optimal_value, float(run.upper_values[0]), float(run.policy_values[-1])
     (1.25, 2.0, 1.25)
+    >>> found = pkd.learn(coin, until=0.5)  # the robust plan is within 0.5 of the optimum
+    >>> found.gap <= 0.5, found.interval.low <= 1.25 <= found.interval.high
+    (True, True)
     """
     if episodes is None and not isinstance(law, Mapping) and not callable(law):
         law, episodes = None, law  # learn(problem, episodes)
-    check_schedule(episodes, delta, replan)
-    count = int(episodes)  # type: ignore[arg-type]
+    schedule = _check(episodes, delta, replan, until, optimism)
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
-    config: dict[str, Any] = {"episodes": count, "optimism": optimism.to_config()}
-    config |= {"delta": float(delta), "seed": int(seed), "replan": replan}
+    config: dict[str, Any] = {"episodes": None if episodes is None else int(episodes)}
+    config |= {"optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed)}
+    config |= {"replan": schedule.text, "until": None if until is None else float(until)}
     if checkpoint is not None:
         refuse_unwritable(chain(compiled.features, *compiled.outcomes))
     trial = Trial(compiled, found, optimism, config, counts, optimal_value)
     if checkpoint is not None:
         trial.resume(Path(checkpoint))
-    with _Bar(count, trial.done, progress) as advance:
+    with _Bar(config["episodes"], trial.done, progress) as advance:
         trial.go(advance, None if checkpoint is None else Path(checkpoint))
     return trial.run()
 
 
-class Learning:
-    """The state of the algorithm between two episodes."""
-
-    def __init__(
-        self,
-        compiled: Compiled,
-        optimism: Optimism,
-        episodes: int,
-        delta: float,
-        seed: int,
-        counts: Counts | None,
-    ) -> None:
-        self.compiled, self.bonus = compiled, optimism.bonus()
-        self.belief = compiled.optimistic(self.bonus, episodes, delta)
-        self.reward_bonus = compiled.reward_bonus(self.bonus, episodes, delta)
-        self.tally = compiled.tally(counts)
-        self.rng = seed_words(seed)
-        self.policy = compiled.policy()
-        self.upper = np.nan  # what the plan in force believes
-        self.due = True
-
-    def replan(self) -> bool:
-        """Makes the next plan from the counts.
-
-        Returns whether its policy differs from the last one.
-        """
-        self.compiled.estimate(self.belief, self.tally, self.bonus, self.reward_bonus, self.rng)
-        self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
-        set_marks(self.tally)
-        self.due = False
-        return changed
-
-    def lower(self) -> tuple[float, Plan]:
-        """(a certified lower value of V*, the robust plan that attains it) from all counts."""
-        least = self.compiled.pessimistic(self.belief).copy()
-        self.compiled.estimate(least, self.tally, self.bonus, self.reward_bonus, self.rng)
-        robust = make_plan(self.compiled, least)
-        return robust.value, robust
-
-    def plan(self) -> Plan:
-        """The plan in force, which later plans do not change."""
-        return Plan(self.compiled, self.belief.copy(), self.policy.copy(), float(self.upper))
+def _check(episodes: Any, delta: Any, replan: Schedule, until: Any, optimism: Optimism) -> Replan:
+    """The schedule of plans; one ModelError names everything that is wrong."""
+    findings: list[str] = []
+    schedule = NAMED["doubling"]
+    for check in (
+        lambda: check_schedule(1 if episodes is None and until is not None else episodes, delta),
+        lambda: read_schedule(replan),
+    ):
+        try:
+            schedule = check() or schedule
+        except ModelError as error:
+            findings.extend(error.findings)
+    if until is not None:
+        if isinstance(until, bool) or not isinstance(until, int | float) or not until > 0:
+            findings.append(f"until is {until!r}; expected a number > 0, in units of the return")
+        if optimism.guarantee != "certified":
+            findings.append(f"until needs certified values; {optimism.label} has none")
+        if replan == "doubling":  # a gap that is looked at more often is found earlier
+            schedule = Replan(features=2.0, growth=LOWER.growth)
+    if findings:
+        raise ModelError(findings)
+    return schedule
 
 
 class Trial:
@@ -141,23 +128,28 @@ class Trial:
         counts: Counts | None = None,
         optimal_value: float | None = None,
     ) -> None:
-        episodes = config["episodes"]
         self.compiled, self.config = compiled, config
+        self.learning = Learning(
+            compiled, optimism, config["episodes"], config["delta"], config["seed"], counts,
+            read_schedule(config["replan"]),
+        )  # fmt: skip
         self.truth = compiled.truth(law)
         if optimal_value is None:
             optimal_value = make_plan(compiled, self.truth.belief).value
         self.optimal_value = optimal_value
-        self.learning = Learning(
-            compiled, optimism, episodes, config["delta"], config["seed"], counts
-        )
-        self.every = config["replan"] == "every"
+        self.every = self.learning.schedule == NAMED["every"]
+        self.last = NEVER if config["episodes"] is None else config["episodes"]
         self.identity = self._identify(law, counts)
         # Set if the model overrides `samples` without compiled code of its own.
         self.simulator: Simulator | None = None
         self.play = self._player(law)
         self.value = np.nan  # the exact value of the policy in force
-        self.uppers, self.values, self.returns = np.zeros((3, episodes))
-        self.planned = np.zeros(episodes, bool)
+        self.lower = np.nan  # the last certified lower value of V*
+        self.lower_at = 0  # the number of episodes from which on it is computed anew
+        self.reached = False  # the certified gap is small enough
+        size = min(self.last, RESERVED)
+        self.uppers, self.lowers, self.values, self.returns = np.zeros((4, size))
+        self.planned = np.zeros(size, bool)
         self.done = 0
         self.seconds = 0.0
 
@@ -191,22 +183,21 @@ class Trial:
         """Plays all episodes that are left, in chunks of a fraction of a second."""
         fused = self.compiled.fused_loop(self) if self.every and self._is_plain else None
         self._compile_kernels(fused)
-        episodes, size, saved = self.config["episodes"], 1, time.perf_counter()
-        while self.done < episodes:
-            began = time.perf_counter()
-            chunk = slice(self.done, min(self.done + size, episodes))
-            if fused is not None:
-                fused(chunk)
+        size, saved = 1, time.perf_counter()
+        while self.done < self.last and not self.reached:
+            began, before = time.perf_counter(), self.done
+            stop = min(self.done + size, self.last)
+            self._reserve(stop)
+            if fused is None:
+                self._play_chunk(stop)
             else:
-                self._play_chunk(chunk)
-            self.done = chunk.stop
-            now = time.perf_counter()
+                self._play_fused(fused, stop)
+            now, played = time.perf_counter(), self.done - before
             self.seconds += now - began
-            size = max(1, min(4 * size, int(size * CHUNK_SECONDS / max(now - began, 1e-6))))
-            advance(chunk.stop - chunk.start)
-            if checkpoint is not None and (
-                now - saved > CHECKPOINT_SECONDS or self.done == episodes
-            ):
+            size = max(1, min(4 * size, int(played * CHUNK_SECONDS / max(now - began, 1e-6))))
+            advance(played)
+            ended = self.done == self.last or self.reached
+            if checkpoint is not None and (now - saved > CHECKPOINT_SECONDS or ended):
                 self.save(checkpoint)
                 saved = now
 
@@ -215,25 +206,66 @@ class Trial:
         """Whether an episode teaches what it visited."""
         return not overrides(self.compiled.model, "samples")
 
-    def _play_chunk(self, chunk: slice) -> None:
+    def _play_chunk(self, stop: int) -> None:
         """The loop: plan when due, play until the next plan is due, record the values in force."""
-        learning, k = self.learning, chunk.start
-        while k < chunk.stop:
-            if self.every or learning.due:
+        learning = self.learning
+        while self.done < stop:
+            k = self.done
+            if learning.due or k >= learning.due_at:
                 self.planned[k] = True
                 if learning.replan() or np.isnan(self.value):
                     self.value, _ = self.compiled.sweep(
                         self.truth.belief, learning.policy, follow=True
                     )
-            stop = k + 1 if self.every else chunk.stop
+                if self._find_lower(k):
+                    return
+            most = min(stop, learning.due_at)
             count, due = self.play(
-                learning.policy, learning.tally, learning.rng, self.returns[k:stop]
+                learning.policy, learning.tally, learning.rng, self.returns[k:most]
             )
-            self.uppers[k : k + count], self.values[k : k + count] = learning.upper, self.value
+            self._record(k, count)
+            self.values[k : k + count], self.uppers[k : k + count] = self.value, learning.upper
             learning.due |= due
-            k += count
 
-    def _compile_kernels(self, fused: Callable[[slice], None] | None) -> None:
+    def _play_fused(self, fused: Callable[[slice], int], stop: int) -> None:
+        """The same loop with a plan before every episode, as one compiled call."""
+        learning, k = self.learning, self.done
+        learning.renew()
+        if self._find_lower(k, fresh=True):
+            return
+        last = min(stop, learning.most_episodes)
+        if learning.certified:
+            last = min(last, self.lower_at)
+        self._record(k, fused(slice(k, last)))
+
+    def _record(self, k: int, count: int) -> None:
+        self.lowers[k : k + count] = self.lower
+        self.done = self.learning.done = k + count
+
+    def _find_lower(self, k: int, *, fresh: bool = False) -> bool:
+        """Renews the certified lower value if it is time; returns whether the gap is reached.
+
+        fresh: the plan in force is not that of the present counts.
+        """
+        if not self.learning.certified or k < self.lower_at:
+            return False
+        self.lower_at = LOWER.next_due(k)
+        found = self.learning.find_interval(fresh=fresh)
+        self.lower, until = found.low, self.config["until"]
+        self.reached = until is not None and found.high - found.low <= until
+        return self.reached
+
+    def _reserve(self, size: int) -> None:
+        """Makes room for so many episodes."""
+        if size > len(self.returns):
+            more = min(max(size, 2 * len(self.returns)), self.last)
+            for name in PER_EPISODE:
+                array = getattr(self, name)
+                grown = np.zeros(more, array.dtype)
+                grown[: len(array)] = array
+                setattr(self, name, grown)
+
+    def _compile_kernels(self, fused: Callable[[slice], int] | None) -> None:
         """Calls everything once with nothing to do: compiling is not part of the time of a run."""
         learning, compiled = self.learning, self.compiled
         scratch, rng = learning.belief.copy(), learning.rng.copy()
@@ -245,16 +277,20 @@ class Trial:
 
     def run(self) -> Run:
         """The record of the finished run."""
+        done, learning = self.done, self.learning
+        config = {"model": type(self.compiled.model).__name__, **self.config, "episodes": done}
         return Run(
-            upper_values=self.uppers,
-            policy_values=self.values,
-            returns=self.returns,
-            plans=np.flatnonzero(self.planned),
+            upper_values=self.uppers[:done],
+            lower_values=self.lowers[:done] if learning.certified else None,
+            policy_values=self.values[:done],
+            returns=self.returns[:done],
+            plans=np.flatnonzero(self.planned[:done]),
             optimal_value=self.optimal_value,
-            counts=self.compiled.named_counts(self.learning.tally),
-            config={"model": type(self.compiled.model).__name__, **self.config},
+            counts=self.compiled.named_counts(learning.tally),
+            config=config,
             seconds=self.seconds,
-            policy=self.learning.plan(),
+            policy=learning.plan(),
+            interval=learning.find_interval() if learning.certified else None,
         )
 
     # -- stopping and going on ---------------------------------------------------------------------
@@ -274,30 +310,33 @@ class Trial:
                 f"{path} is the checkpoint of another run; expected {self.identity}, found "
                 f"{meta.get('checkpoint')}"
             )
-        mine, progress = self._arrays(), arrays.pop("progress", np.zeros(0))
-        sizes = {name: array.shape for name, array in mine.items()}
-        per_episode = ("uppers", "values", "returns", "planned")
-        done = int(progress[0]) if progress.shape == (4,) else -1
-        expected = {
-            name: (done,) if name in per_episode else sizes[name]
-            for name in sizes
-            if name != "progress"
-        }
-        if {
-            name: array.shape for name, array in arrays.items()
-        } != expected or not 0 <= done <= self.config["episodes"]:
+        progress = arrays.pop("progress", np.zeros(0))
+        done = int(progress[0]) if progress.shape == (5,) else -1
+        kept = {name: arrays.pop(name, np.zeros(0)) for name in PER_EPISODE}
+        if done < 0 or any(array.shape != (done,) for array in kept.values()):
             raise ModelError(f"{path} is damaged: its arrays do not fit the run")
-        self.compiled.check_policy(arrays["policy"])
+        if done > self.last:
+            raise ModelError(
+                f"{path} has {done:,} episodes; expected at most the {self.last:,} of this run"
+            )
+        try:
+            self.learning.restore(arrays)
+        except ModelError as error:
+            raise ModelError(f"{path} is damaged: {'; '.join(error.findings)}") from None
         if self.simulator is not None:
             self.simulator.reveal_rng.bit_generator.state = meta["reveal"]
-        self.done, self.seconds = done, float(progress[1])
-        self.learning.upper, self.value = map(float, progress[2:4])
-        self.learning.due = bool(arrays.pop("due")[0])
-        for name, array in arrays.items():
-            (getattr(self, name)[:done] if name in per_episode else mine[name])[...] = array
+        self.done, self.seconds, self.value, self.lower = done, *map(float, progress[1:4])
+        self.lower_at = int(progress[4])
+        self._reserve(done)
+        for name, array in kept.items():
+            getattr(self, name)[:done] = array
 
     def _identify(self, law: Law, counts: Counts | None) -> dict[str, Any]:
-        """A fingerprint of everything that the result depends on."""
+        """A fingerprint of everything that the result depends on.
+
+        The number of episodes and the gap at which a run stops belong to it only where they change
+        what is played before: without them a run can be continued.
+        """
         digest = hashlib.sha256(self.compiled.fingerprint.encode())
         for part in (
             *self.truth.belief[:3],
@@ -307,33 +346,24 @@ class Trial:
         ):
             digest.update(np.ascontiguousarray(part).tobytes())
         name, optimum = type(self.compiled.model).__name__, float(self.optimal_value).hex()
-        return {"model": name, "run": digest.hexdigest(), "optimum": optimum, **self.config}
+        config = {key: value for key, value in self.config.items() if key != "until"}
+        if not self.learning.bonus.needs_episodes:
+            del config["episodes"]
+        return {"model": name, "run": digest.hexdigest(), "optimum": optimum, **config}
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        done, learning = self.done, self.learning
-        tally = {f"tally_{name}": array for name, array in learning.tally._asdict().items()}
-        belief = {
-            f"belief_{name}": getattr(learning.belief, name)
-            for name in ("p", "mean", "n", "radius")
-        }
+        progress = [self.done, self.seconds, self.value, self.lower, self.lower_at]
         return {
-            "progress": np.array([done, self.seconds, learning.upper, self.value]),
-            "due": np.array([learning.due]),
-            "rng": learning.rng,
-            "policy": learning.policy,
-            "uppers": self.uppers[:done],
-            "values": self.values[:done],
-            "returns": self.returns[:done],
-            "planned": self.planned[:done],
-            **tally,
-            **belief,
+            "progress": np.array(progress, float),
+            **{name: getattr(self, name)[: self.done] for name in PER_EPISODE},
+            **self.learning.to_arrays(),
         }
 
 
 class _Bar:
     """A progress bar, or nothing."""
 
-    def __init__(self, total: int, done: int, wanted: bool) -> None:
+    def __init__(self, total: int | None, done: int, wanted: bool) -> None:
         self.bar: Any = None
         if wanted:
             from tqdm import tqdm

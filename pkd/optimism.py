@@ -47,7 +47,13 @@ class Bonus:
     prior: float = 0.0  # > 0: laws are drawn from a Dirichlet posterior
     log_factor: float | None = None  # in place of ell
     parts: int = 1  # delta is divided by this: a rule that takes the best of two bounds halves it
+    anytime: bool = False  # the logarithms grow with the episodes: their number need not be known
     rounds: int = ONE_ROUND  # of the search for the largest value over a set of laws
+
+    @property
+    def needs_episodes(self) -> bool:
+        """Whether the logarithms depend on the number of episodes of the whole run."""
+        return self.form != NO_BONUS and self.log_factor is None and not self.anytime
 
 
 def _positive(rule: Any, field: Any, value: Any) -> None:
@@ -68,7 +74,8 @@ def _positive_or_none(rule: Any, field: Any, value: Any) -> None:
 class Optimism:
     """Base of all rules.
 
-    `bonus` gives the numbers for the kernels, `label` the words for tables and plots.
+    `bonus` gives the numbers for the kernels, `name` the rule with its constants, and `label` the
+    words for tables and plots, which say what is guaranteed.
 
     >>> MVP.practical().to_config()
     {'rule': 'MVP', 'c1': 0.5, 'c2': 0.25, 'log_factor': 1.0, 'monotone': False}
@@ -78,12 +85,17 @@ class Optimism:
         raise ModelError(f"{type(self).__name__} does not define bonus()")
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         return type(self).__name__
 
     @property
     def guarantee(self) -> Guarantee:
         return "no guarantee"
+
+    @property
+    def label(self) -> str:
+        told = self.guarantee in self.name.lower()
+        return self.name if told else f"{self.name}, {self.guarantee}"
 
     def to_config(self) -> dict[str, Any]:
         """A rule as plain data, for files."""
@@ -95,9 +107,9 @@ class MVP(Optimism):
     """The Bernstein rule of the paper; the default constants are those of its theorem.
 
     >>> MVP().label
-    'MVP, theory constants'
+    'MVP, as published'
     >>> MVP.practical().label
-    'MVP, practical constants'
+    'MVP, practical constants, no guarantee'
     """
 
     c1: float = attrs.field(default=THEORY_C1, validator=_positive)
@@ -126,10 +138,10 @@ class MVP(Optimism):
         return "as published" if published and not self.monotone else "no guarantee"
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         form = " (max form)" if self.monotone else ""
         if (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None):
-            return f"MVP{form}, theory constants"
+            return f"MVP{form}"
         if (self.c1, self.c2, self.log_factor) == (0.5, 0.25, 1.0):
             return f"MVP{form}, practical constants"
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
@@ -160,12 +172,10 @@ class Hoeffding(Optimism):
         return "as published" if (self.c, self.log_factor) == (7.0, None) else "no guarantee"
 
     @property
-    def label(self) -> str:
-        constants = (
-            "theory constants" if (self.c, self.log_factor) == (7.0, None) else f"c={self.c:g}"
-        )
+    def name(self) -> str:
+        constant = "" if self.guarantee == "as published" else f", c={self.c:g}"
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
-        return f"Hoeffding, {constants}{logarithm}"
+        return f"Hoeffding{constant}{logarithm}"
 
 
 @attrs.frozen
@@ -176,6 +186,8 @@ class Certified(Optimism):
     every upper value is at least V*, and the least values over the same sets are at most V*. No
     number of episodes is needed. minimax: each pair (z, y') takes the smaller of this maximum and
     MVP-Est, each with delta / 2, so that the regret is also at most that of MVP-Est with delta / 2.
+    A learner does not promise its number of episodes to MVP-Est: while it has played at most 2^j,
+    it uses K = 2^j and delta / (2 (j + 1) (j + 2)), which sum to delta / 2 over j.
     exact: the maximum to 1e-9 of the range; otherwise an upper bound of it that is at most a few
     percent larger.
 
@@ -199,6 +211,7 @@ class Certified(Optimism):
             THEORY_C2,
             free=1.0 if self.minimax else math.inf,
             parts=2 if self.minimax else 1,
+            anytime=True,
             rounds=ALL_ROUNDS if self.exact else ONE_ROUND,
         )
 
@@ -207,7 +220,7 @@ class Certified(Optimism):
         return "certified"
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         options = [] if self.minimax else ["without MVP"]
         return ", ".join(["Certified", *options, *(["exact"] if self.exact else [])])
 
@@ -228,7 +241,7 @@ class Greedy(Optimism):
         return Bonus(NO_BONUS)
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         return "Greedy (no bonus)"
 
 
@@ -258,7 +271,7 @@ class PosteriorSampling(Optimism):
         return Bonus(NO_BONUS, prior=self.prior)
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
         return f"Posterior sampling, prior {self.prior:g}"
 
 

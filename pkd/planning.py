@@ -267,14 +267,12 @@ def seed_words(seed: int, stream: int = 0) -> np.ndarray:
     )
 
 
-def check_schedule(episodes: Any, delta: Any, replan: Any = "doubling") -> None:
-    """ModelError that names everything wrong with episodes, delta and the schedule of plans."""
+def check_schedule(episodes: Any, delta: Any) -> None:
+    """ModelError that names everything wrong with episodes and delta."""
     findings = []
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
         findings.append(f"episodes is {episodes!r}; expected a whole number >= 1")
     if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta < 1:
         findings.append(f"delta is {delta!r}; expected a number between 0 and 1")
-    if replan not in ("doubling", "every"):
-        findings.append(f'replan is {replan!r}; expected "doubling" or "every"')
     if findings:
         raise ModelError(findings)

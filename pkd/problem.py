@@ -40,9 +40,11 @@ __all__ = [
     "find",
     "installed",
     "load_object",
+    "load_point",
     "names",
     "parse_options",
     "read",
+    "registered",
     "unpack",
 ]
 
@@ -194,19 +196,31 @@ def _check(given: Any, name: str, otherwise: str) -> Problem:
 
 
 def names() -> dict[str, EntryPoint]:
-    """The registered names."""
-    return {
-        point.name: point
-        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    }
+    """The registered names of models."""
+    return registered(GROUP)
+
+
+def registered(group: str) -> dict[str, EntryPoint]:
+    """The entry points of installed packages in a group, by name, in alphabetical order."""
+    points = sorted(entry_points(group=group), key=lambda point: point.name)
+    return {point.name: point for point in points}
+
+
+def load_point(point: EntryPoint, what: str | None = None) -> Any:
+    """What an entry point stands for; an error says which package registered it."""
+    package = None if point.dist is None else point.dist.name
+    remedy = (
+        f". The package {package} registers it in {point.group}: install {package} again, or "
+        f"remove it with pip uninstall {package}"
+        if package
+        else ""
+    )
+    return _load(what or point.name, point.load, remedy)
 
 
 def installed(group: str) -> dict[str, Any]:
     """What installed packages offer in an entry-point group, by name, in alphabetical order."""
-    return {
-        point.name: _load(point.name, point.load)
-        for point in sorted(entry_points(group=group), key=lambda point: point.name)
-    }
+    return {name: load_point(point) for name, point in registered(group).items()}
 
 
 def find(
@@ -231,9 +245,9 @@ def find(
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
-    registered = names()
-    if word in registered:
-        return _called(word, _load(word, registered[word].load), options, horizon)
+    known = names()
+    if word in known:
+        return _called(word, load_point(known[word]), options, horizon)
     if word.endswith(".npz") or Path(word).is_file():
         from pkd.tabular import TabularMDP
 
@@ -245,10 +259,10 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
         return TabularMDP.from_gymnasium(word, horizon, **options)
     if ":" in word:
         return _called(word, _load(word, lambda: _import(word)), options, horizon)
-    close = difflib.get_close_matches(word, registered, n=1)
+    close = difflib.get_close_matches(word, known, n=1)
     raise ModelError(
         f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else '.'} "
-        f"Expected a name ({', '.join(registered) or 'none is registered'}), module:object, an "
+        f"Expected a name ({', '.join(known) or 'none is registered'}), module:object, an "
         ".npz file, or a Gymnasium id"
     )
 
@@ -319,16 +333,16 @@ def _refuse(word: str, options: Mapping[str, Any], why: str) -> None:
         raise ModelError(f"{word} has no option {', '.join(options)}: {why}")
 
 
-def load_object(word: str, load: Callable[[], Any] | None = None) -> Any:
-    """What `module:object` names, or what `load` gives; ModelError where it cannot be imported."""
-    return _load(word, load or (lambda: _import(word)))
+def load_object(word: str) -> Any:
+    """What `module:object` names; ModelError where it cannot be imported."""
+    return _load(word, lambda: _import(word))
 
 
-def _load(word: str, load: Callable[[], Any]) -> Any:
+def _load(word: str, load: Callable[[], Any], remedy: str = "") -> Any:
     try:
         return load()
     except (ImportError, AttributeError) as problem:
-        raise ModelError(f"{word} cannot be imported: {problem}") from problem
+        raise ModelError(f"{word} cannot be imported: {problem}{remedy}") from problem
 
 
 def _import(word: str) -> Any:

@@ -7,9 +7,10 @@ prints the first two and writes the third.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 import numpy as np
@@ -104,7 +105,7 @@ def autoscaler_demo(
     with _make_bar(progress, len(jobs)) as bar:
         bar.set_description("compiling and learning")
         count = min(4, pkd.workers.available()) if workers is None else workers
-        found = pkd.workers.spread(_call, jobs, count, bar.update)
+        found = pkd.workers.spread(operator.call, jobs, count, bar.update)
     prices, ignoring = found[LONGEST_DELAY::-1], found[LONGEST_DELAY + 1]
     learned = found[LONGEST_DELAY + 2 :]
     by_curve = {
@@ -120,10 +121,6 @@ def autoscaler_demo(
         notes=_write_notes(study),
         figure=_draw_figure(study),
     )
-
-
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def _learn(curve: Curve, seed: int, episodes: int) -> pkd.Run:

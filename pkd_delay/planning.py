@@ -44,15 +44,15 @@ def plan(delayed: Delayed) -> DelayedPlan:
 
 def learn(
     delayed: Delayed,
-    episodes: int,
+    episodes: int | None = None,
     *,
     delay_law: DelayLawKind | None = None,
-    optimism: Optimism | None = None,
     **options: Any,
 ) -> pkd.Run:
-    """A run of MVP-Delayed; `options` are those of `pkd.learn`.
+    """A run of the optimistic algorithm; `options` are those of `pkd.learn`.
 
-    delay_law: whether the learner knows the law of the delay; None: what the problem says.
+    With `optimism=pkd.MVP()` it is MVP-Delayed as published. delay_law: whether the learner knows
+    the law of the delay; None: what the problem says.
 
     >>> import pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -64,7 +64,7 @@ def learn(
     kind = delayed.delay_law if delay_law is None else delay_law
     refuse_other_words(kind)
     model = delayed.known() if kind == "known" else delayed.unknown()
-    return pkd.learn(model, delayed.law(), episodes, optimism=optimism or pkd.MVP(), **options)
+    return pkd.learn(model, delayed.law(), episodes, **options)
 
 
 def optimistic_plan(

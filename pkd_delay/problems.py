@@ -6,8 +6,6 @@ Each is a `pkd.TabularMDP`, so it has .model() and .law(), and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pkd import ModelError, TabularMDP
@@ -106,7 +104,7 @@ def grid(rows: int = 4, columns: int = 4, horizon: int = 16, wind: float = 0.2) 
     return TabularMDP(P, r, horizon, state_names=[f"{i},{j}" for i, j in cells], action_names=sides)
 
 
-def _refuse(*options: tuple[str, Any, bool, str]) -> None:
+def _refuse(*options: tuple[str, object, bool, str]) -> None:
     found = [
         f"{name} is {value!r}; expected {wanted}"
         for name, value, good, wanted in options

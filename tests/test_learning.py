@@ -28,7 +28,7 @@ RULES = {
     "max": (Rule("mvp-max", 0.5, 0.25, 1.0), pkd.MVP(0.5, 0.25, log_factor=1.0, monotone=True)),
     "greedy": (Rule("greedy"), pkd.Greedy()),
 }
-both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+both_engines = pytest.mark.parametrize("large", [False, True], ids=["nodes", "stripes"])
 both_schedules = pytest.mark.parametrize("schedule", ["every", "doubling"])
 FEW_EXAMPLES = settings(max_examples=15)
 

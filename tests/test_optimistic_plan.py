@@ -15,7 +15,7 @@ from tests import reference
 from tests.reference import Rule
 from tests.strategies import Case, cases
 
-both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+both_engines = pytest.mark.parametrize("large", [False, True], ids=["nodes", "stripes"])
 
 RULES = {
     "theory": (Rule(), pkd.MVP()),

@@ -21,7 +21,7 @@ import pkd
 from tests import reference
 from tests.strategies import Case, cases
 
-both_engines = pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+both_engines = pytest.mark.parametrize("large", [False, True], ids=["nodes", "stripes"])
 
 
 def any_policy(case: Case) -> Callable[[int, Any, Any], Any]:

@@ -103,6 +103,23 @@ def test_a_registered_name_whose_package_is_gone_says_so() -> None:
         find("gone")
 
 
+def test_an_entry_point_of_a_broken_package_names_the_package_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a module was renamed and its package was not installed again."""
+    info = tmp_path / "kiln-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: kiln\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[pkd.facts]\nkiln = kiln_that_moved:facts\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModelError) as caught:
+        problem.installed("pkd.facts")
+    assert str(caught.value) == (
+        "kiln cannot be imported: No module named 'kiln_that_moved'. The package kiln registers it "
+        "in pkd.facts: install kiln again, or remove it with pip uninstall kiln"
+    )
+
+
 def test_a_module_of_the_current_folder_is_found(bakery_module: str) -> None:
     assert reward_of(find(f"{bakery_module}:ready")) == 3.0
 

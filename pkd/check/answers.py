@@ -158,14 +158,14 @@ class Careful(PartiallyKnownMDP):
                     _keep(features, question, self._ask("feature", *question))
 
 
-def is_action(value: Any) -> bool:
+def is_action(value: object) -> bool:
     """Whether `value` can be an action: None and the markers mean something else."""
     return value is not None and value is not CHANCE and value is not END and hashable(value)
 
 
 def walk_model(model: PartiallyKnownMDP, max_states: int) -> Answers:
     """Walks the model from its start and keeps every answer."""
-    given: Any = getattr(model, "horizon", None)
+    given: object = getattr(model, "horizon", None)
     horizon = int(given) if is_number(given) and given >= 1 else _FALLBACK_HORIZON
     answers = Answers(model, max_states, horizon, Questions(model))
     try:
@@ -175,7 +175,7 @@ def walk_model(model: PartiallyKnownMDP, max_states: int) -> Answers:
     return answers
 
 
-def _read_actions(answer: Any) -> Any:
+def _read_actions(answer: object) -> Any:
     """CHANCE, END, or the readable actions; () if there are none."""
     if answer is CHANCE or answer is END:
         return answer
@@ -190,7 +190,7 @@ def _read_law(z: Any) -> Any:
     return z
 
 
-def _read_number(answer: Any) -> float:
+def _read_number(answer: object) -> float:
     return float(answer) if is_number(answer) else 0.0
 
 

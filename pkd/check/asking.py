@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import attrs
 import numpy as np
@@ -65,12 +65,12 @@ class Questions:
     a generator raises is found here.
     """
 
-    model: Any
+    model: object  # whatever has the methods that are asked
     raised: list[str] = attrs.field(factory=list)
     changed: list[str] = attrs.field(factory=list)
     first_exception: Exception | None = None
 
-    def ask(self, method: str, *arguments: Any, listed: bool = False) -> Any:
+    def ask(self, method: str, *arguments: object, listed: bool = False) -> Any:
         """The answer of `method` to `arguments`.
 
         listed: an iterable answer becomes a tuple; a mapping stays as it is.
@@ -86,7 +86,7 @@ class Questions:
             self.changed.append(_word_difference(call(method, *arguments), answer, again))
         return answer
 
-    def _answer(self, method: str, arguments: tuple[Any, ...], listed: bool) -> Any:
+    def _answer(self, method: str, arguments: tuple[object, ...], listed: bool) -> Any:
         answer = getattr(self.model, method)(*arguments)
         return (
             tuple(answer)
@@ -95,7 +95,7 @@ class Questions:
         )
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """repr, shortened in the middle."""
     try:
         text = repr(value)
@@ -104,7 +104,7 @@ def show(value: Any) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST // 2]}...{text[-_WIDEST // 2 + 3 :]}"
 
 
-def call(method: str, *arguments: Any) -> str:
+def call(method: str, *arguments: object) -> str:
     """A question as the user would type it.
 
     >>> call("step", 0, "open", 1), call("outcomes", "demand")
@@ -117,12 +117,12 @@ def call(method: str, *arguments: Any) -> str:
     return f"{method}({', '.join(shown)})"
 
 
-def state(x: Any, y: Any) -> str:
+def state(x: object, y: object) -> str:
     """A state as messages write it."""
     return f"(x={show(x)}, y={show(y)})"
 
 
-def hashable(value: Any) -> bool:
+def hashable(value: object) -> bool:
     """Whether `value` can be a state, an action or a feature."""
     try:
         hash(value)
@@ -131,7 +131,7 @@ def hashable(value: Any) -> bool:
     return True
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether `value` is a finite real number."""
     try:
         return isinstance(value, Real) and math.isfinite(value)
@@ -139,12 +139,12 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def is_whole(value: Any, least: int) -> bool:
+def is_whole(value: object, least: int) -> TypeGuard[int]:
     """Whether `value` is a whole number of at least `least`; True and False are not."""
     return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
-def is_mass(value: Any) -> bool:
+def is_mass(value: object) -> TypeGuard[float]:
     """Whether `value` can be a probability."""
     return is_number(value) and 0 <= value <= 1 + TOLERANCE
 
@@ -156,7 +156,7 @@ def is_distribution(masses: Iterable[Any]) -> bool:
 
 
 def judge_masses(
-    where: str, pairs: Iterable[tuple[Any, Any]], noun: str, advice: str = ""
+    where: str, pairs: Iterable[tuple[object, Any]], noun: str, advice: str = ""
 ) -> list[str]:
     """What is wrong with a distribution, given as pairs (value, probability).
 
@@ -183,7 +183,7 @@ def same(first: Any, second: Any) -> bool:
     if isinstance(first, tuple | list) and type(first) is type(second):
         return len(first) == len(second) and all(map(same, first, second))
     if isinstance(first, Iterator) and type(first) is type(second):
-        return True  # a new iterator each time is no news: what it yields would be
+        return True  # each answer is a new iterator; what they yield is not compared
     if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
         return bool(np.array_equal(first, second))
     try:
@@ -201,7 +201,7 @@ def _word_exception(question: str, exception: Exception) -> tuple[str, ...]:
     )
 
 
-def _word_difference(question: str, answer: Any, again: Any) -> str:
+def _word_difference(question: str, answer: object, again: object) -> str:
     one, other = show(answer), show(again)
     if one == other:
         found = f"{question} answered {one} twice, and the two are not equal"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from pkd.check.answers import Answers
 from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_whole, show
@@ -89,7 +88,7 @@ def check_n_features(answers: Answers) -> Iterator[str]:
 
     It may be smaller than the number of features that occur: some algorithms count them that way.
     """
-    declared: Any = answers.model.n_features
+    declared: object = answers.model.n_features
     if declared is not None and not is_whole(declared, 1):
         yield f"n_features = {show(declared)}; expected None or a positive whole number"
 

@@ -8,7 +8,7 @@ they raise nothing and answer a question the same way every time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -167,9 +167,9 @@ def check_labels(answers: Answers) -> Iterator[str]:
                 yield f"{call(method, argument)} returned {show(answer)}; expected a string"
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)

@@ -151,7 +151,7 @@ def _shape(move: Move) -> str:
     return "(probability, y')" if _width(move) == 2 else "(probability, y', z)"
 
 
-def _readable(move: Move, entry: Any) -> bool:
+def _readable(move: Move, entry: object) -> bool:
     return isinstance(entry, tuple | list) and len(entry) == _width(move)
 
 
@@ -164,7 +164,7 @@ def _list_entries(answers: Answers) -> Iterator[tuple[Move, Any]]:
         )
 
 
-def _have_same_feature(one: Any, other: Any) -> bool:
+def _have_same_feature(one: object, other: object) -> bool:
     # Known laws are compared as distributions: the order of their entries does not matter.
     return (
         bool(dict(one.law) == dict(other.law))
@@ -173,7 +173,7 @@ def _have_same_feature(one: Any, other: Any) -> bool:
     )
 
 
-def _advise(value: Any, law: str | None = None) -> str:
+def _advise(value: object, law: str | None = None) -> str:
     if isinstance(value, Mapping):
         return f"wrap a law that is known in {law}" if law else "return a tuple of its items"
     return "return a frozenset" if isinstance(value, set) else "return a tuple"

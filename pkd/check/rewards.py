@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -137,6 +137,7 @@ def _unknown(answers: Answers) -> Iterator[tuple[Any, UnknownReward]]:
     )
 
 
-def _is_range(declared: Any) -> bool:
-    pair = isinstance(declared, tuple | list) and len(declared) == 2
-    return pair and all(map(is_number, declared)) and declared[0] <= declared[1]
+def _is_range(declared: object) -> TypeGuard[tuple[float, float]]:
+    if not isinstance(declared, tuple | list) or len(declared) != 2:
+        return False
+    return all(map(is_number, declared)) and declared[0] <= declared[1]

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, NoReturn
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
 from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.schedule import read_schedule
 from pkd.workers import memory
 
 if TYPE_CHECKING:
     import pkd
 
 __all__ = [
+    "EPISODES",
     "TRANSFORMERS",
     "add_learning",
     "add_model",
+    "amount",
     "episodes",
     "find_model",
     "fraction",
@@ -27,10 +30,12 @@ __all__ = [
     "picture",
     "positive",
     "read_runs",
+    "schedule",
     "seed",
     "writable",
 ]
 
+EPISODES = 10_000  # of a run, unless said otherwise
 BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
 
 # The entry-point group of modules with configure(parser) and transform(problem, args).
@@ -66,13 +71,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     """What every command that learns takes."""
     parser.add_argument(
-        "--episodes", type=episodes, default=10_000, metavar="K", help="episodes (default: 10000)"
+        "--episodes",
+        type=episodes,
+        default=EPISODES,
+        metavar="K",
+        help=f"episodes (default: {EPISODES})",
     )
     parser.add_argument(
         "--replan",
-        choices=("doubling", "every"),
+        type=schedule,
         default="doubling",
-        help="when to plan anew (default: doubling)",
+        metavar="WHEN",
+        help="when to plan anew: doubling (of a count), every (episode), total (twice the"
+        " episodes), or words such as growth=1.5 or period=100 (default: doubling)",
     )
     parser.add_argument(
         "--delta",
@@ -168,6 +179,25 @@ def episodes(text: str) -> int:
             f"with {size / 2**30:.3g} GiB of memory"
         )
     return number
+
+
+def amount(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, found {text!r}")
+    return number
+
+
+def schedule(text: str) -> str:
+    """A schedule of plans, in the words of `pkd.schedule`."""
+    try:
+        return read_schedule(text).text
+    except ModelError as error:
+        raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
 
 
 def seed(text: str) -> int:

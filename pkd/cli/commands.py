@@ -8,11 +8,12 @@ its own command and for the list of all commands, so the other commands do not w
 from __future__ import annotations
 
 import argparse
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
 from pkd.cli import bound, check, compare, demo, experiment, learn, plan, report, verify
 from pkd.model import ModelError
+from pkd.problem import load_point, registered
 
 __all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
 
@@ -55,10 +56,7 @@ def find_command(name: str) -> Command:
     if name in OWN:
         return OWN[name]
     point = _list_added()[name]
-    try:
-        command: Command = point.load()
-    except (ImportError, AttributeError) as problem:
-        raise ModelError(f"the command {name} cannot be imported: {problem}") from problem
+    command: Command = load_point(point, f"the command {name}")
     missing = [part for part in ("HELP", "configure", "run") if not hasattr(command, part)]
     if missing:
         raise ModelError(
@@ -100,5 +98,4 @@ def _read_help(name: str) -> str:
 
 
 def _list_added() -> dict[str, EntryPoint]:
-    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    return {point.name: point for point in points if point.name not in OWN}
+    return {name: point for name, point in registered(GROUP).items() if name not in OWN}

@@ -1,6 +1,6 @@
 """Several agents side by side on one model: means over seeds with bootstrap intervals, and a plot.
 
-  pkd compare inventory --rules mvp,practical,greedy --seeds 5 --plot rules.png
+  pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
   pkd compare gambler --rules practical,mvp:c1=1,c2=1,my_agents:QLearning --save out/gambler
 
 With --save every finished run is kept, and the same command goes on where it stopped.
@@ -30,7 +30,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         "--rules",
         "--agents",
         type=_read_agents,
-        default="mvp,practical,greedy",
+        default="certified,mvp,practical,greedy",
         metavar="R,...",
         help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ import attrs
 from pkd.cli.config import list_flags
 from pkd.experiments.spec import Grid, make_grid
 from pkd.model import ModelError
+from pkd.problem import registered
 
 __all__ = ["GROUP", "Outputs", "find_file", "list_files", "read_experiment"]
 
@@ -82,7 +82,7 @@ def read_experiment(path: Path) -> tuple[Grid, Outputs]:
 def list_files() -> dict[str, Path]:
     """The experiment files of installed packages by name."""
     found: dict[str, Path] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in registered(GROUP).values():
         folder = Path(str(resources.files(point.value)))
         found |= {path.stem: path for path in sorted(folder.glob("*.toml"))}
     return found

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import find_model, model_arguments, read_runs
 from pkd.model import ModelError
-from pkd.problem import installed
+from pkd.problem import load_point, registered
 
 if TYPE_CHECKING:
     import pkd
@@ -64,9 +64,9 @@ def _check_facts() -> Iterator[tuple[bool, str]]:
     """(whether it holds, the line) of every fact of every package; a package that breaks off is one
     fact that does not hold.
     """
-    for package, facts in installed(GROUP).items():
+    for name, point in registered(GROUP).items():
         try:
-            for what, expected, found, tolerance in facts():
+            for what, expected, found, tolerance in load_point(point)():
                 yield (
                     bool(abs(found - expected) <= tolerance),
                     f"{what}: expected {expected:.12g}, found {found:.12g}",
@@ -75,7 +75,7 @@ def _check_facts() -> Iterator[tuple[bool, str]]:
             yield (
                 False,
                 (
-                    f"{package}: broke off with {type(problem).__name__}: "
+                    f"{name}: broke off with {type(problem).__name__}: "
                     f"{' '.join(str(problem).split())}"
                 ),
             )

@@ -25,7 +25,7 @@ class Belief(NamedTuple):
     mean: Floats  # (unknown rewards,) the mean that is believed
     ell: Floats  # (weights,) the logarithm of each distinct (row, share)
     radius: Floats  # (unknown rows,) C(z) of the set of laws that are not refuted
-    budget: Floats  # (unknown rows + unknown rewards,) log(1 / (weight delta)) of each set
+    budget: Floats  # (sets + 1,) log(1 / (weight delta)) of a set by the rank of its feature
     bound: Floats  # (unknown rows,) B(z)
     form: int  # NO_BONUS, SUM, MAX, HOEFFDING or CERTIFIED
     c1: float
@@ -53,6 +53,8 @@ class Tally(NamedTuple):
     marks: Floats  # (unknown rows,) the next plan is due when N(z) reaches this count
     rewards: Floats  # (3, unknown rewards): number, mean, sum of squared deviations
     reward_marks: Floats  # (unknown rewards,) the same for the number of payments
+    # (unknown rows + unknown rewards,) int64: how many had data when this one first had some, or 0
+    rank: np.ndarray
 
 
 class World(NamedTuple):

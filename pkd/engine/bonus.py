@@ -74,18 +74,39 @@ def estimate(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
 
 
 @jit()
-def estimate_sets(row_ptr, b, tally, reward_low, reward_high):
-    """Fills b.radius, and moves the means of unknown rewards to the edge of what is not refuted.
+def rank_new(row_ptr, tally):
+    """Gives all features that have data for the first time the number of those that have data."""
+    size, found = tally.n.shape[0], 0
+    for z in range(size):
+        found += tally.n[z] > 0.0 and row_ptr[z + 1] - row_ptr[z] > 1
+    for w in range(tally.rewards.shape[1]):
+        found += tally.rewards[0, w] > 0.0
+    for z in range(size):
+        if tally.rank[z] == 0 and tally.n[z] > 0.0 and row_ptr[z + 1] - row_ptr[z] > 1:
+            tally.rank[z] = found
+    for w in range(tally.rewards.shape[1]):
+        if tally.rank[size + w] == 0 and tally.rewards[0, w] > 0.0:
+            tally.rank[size + w] = found
+
+
+@jit()
+def estimate_sets(row_ptr, b, tally):
+    """Fills b.radius.
 
     It comes after `estimate`, for CERTIFIED alone: other rules need not wait for it to be compiled.
     """
-    size = b.n.shape[0]
-    for z in range(size):
+    for z in range(b.n.shape[0]):
         lo, hi = row_ptr[z], row_ptr[z + 1]
-        b.radius[z] = radius(tally.counts, lo, hi, b.bound[z], b.budget[z])
+        b.radius[z] = radius(tally.counts, lo, hi, b.bound[z], b.budget[tally.rank[z]])
+
+
+@jit()
+def estimate_reward_sets(b, tally, reward_low, reward_high):
+    """Moves the means of unknown rewards to the edge of what is not refuted."""
+    size = b.n.shape[0]
     for w in range(b.mean.shape[0]):
         n, mean, low, high = tally.rewards[0, w], tally.rewards[1, w], reward_low[w], reward_high[w]
-        edge = edge_of_mean(n, mean, low, high, b.budget[size + w], b.sign)
+        edge = edge_of_mean(n, mean, low, high, b.budget[tally.rank[size + w]], b.sign)
         b.mean[w] = min(b.mean[w], edge) if b.sign > 0.0 else edge
 
 
@@ -129,9 +150,22 @@ def count_reward(tally, w, value, weight):
 
 
 @jit()
-def set_marks(tally):
-    """The next plan is due when some count has doubled."""
+def most_seen(tally):
+    """The largest number of samples of a feature or payments of a reward."""
+    most = 0.0
     for z in range(tally.n.shape[0]):
-        tally.marks[z] = max(1.0, 2.0 * tally.n[z])
+        most = max(most, tally.n[z])
+    for w in range(tally.rewards.shape[1]):
+        most = max(most, tally.rewards[0, w])
+    return most
+
+
+@jit()
+def set_marks(tally, factor):
+    """The next plan is due when some count has grown by this factor; infinite: never."""
+    for z in range(tally.n.shape[0]):
+        tally.marks[z] = max(1.0, factor * tally.n[z]) if factor < np.inf else np.inf
     for w in range(tally.reward_marks.shape[0]):
-        tally.reward_marks[w] = max(1.0, 2.0 * tally.rewards[0, w])
+        tally.reward_marks[w] = (
+            max(1.0, factor * tally.rewards[0, w]) if factor < np.inf else np.inf
+        )

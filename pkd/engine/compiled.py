@@ -20,7 +20,6 @@ import numpy as np
 
 from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
-from pkd.engine import confidence
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import overrides
@@ -65,6 +64,9 @@ class FusedLearning(Protocol):
     policy: Policy
     upper: float
 
+    @property
+    def most_samples(self) -> float: ...
+
 
 class FusedTrial(Protocol):
     """What a fused loop reads and writes of a run in progress."""
@@ -101,6 +103,9 @@ class Compiled(ABC):
     """
 
     weights: dict[tuple[int, float], int]  # the distinct (row, share) of unknown rows; -1: uniform
+    # Whether all sweeps run in the code that also knows values over sets of laws. The bits are the
+    # same; a process that learns by them then compiles one sweep instead of two.
+    over_sets: bool = False
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.model, self.horizon = graph, graph.model, graph.horizon
@@ -192,8 +197,11 @@ class Compiled(ABC):
     ) -> Result:
         """Calls an adapter's kernel for this engine: its arrays first, then the arguments."""
 
-    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None] | None:
-        """The loop "plan, play, count" over some episodes as one compiled call, or None."""
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
+        """The loop "plan, play, count" over some episodes as one compiled call, or None.
+
+        It answers how many it has played: it stops where the logarithms in force hold no longer.
+        """
         return None
 
     # -- beliefs -----------------------------------------------------------------------------------
@@ -229,6 +237,7 @@ class Compiled(ABC):
         """A belief with the law p and the means of unknown rewards."""
         n, ell = np.zeros(len(self.features)), np.zeros(max(len(self.weights), 1))
         sets = np.full(len(n), math.inf), self.budgets(delta / bonus.parts), self.branching
+        self.over_sets |= bonus.form == CERTIFIED
         if bonus.form == NO_BONUS:
             return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
         if bonus.form == CERTIFIED and bonus.free == math.inf:  # no part of it is MVP-Est
@@ -236,10 +245,7 @@ class Compiled(ABC):
                 p, n, mean, ell, *sets, CERTIFIED, 0.0, 0.0, math.inf, math.inf, 0.0, 1.0,
                 bonus.rounds,
             )  # fmt: skip
-        if self.weights:
-            rows, shares = np.array(list(self.weights)).T
-            shares = np.where(shares < 0, 1 / self.n_y, shares)
-            ell = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
+        self.fill_logarithms(ell, bonus, episodes, delta)
         ceiling, width = math.inf, math.nan
         if self.model.return_range is not None:
             low, high = map(float, self.model.return_range)
@@ -249,13 +255,12 @@ class Compiled(ABC):
             p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds
         )  # fmt: skip
 
-    def restore_sets(self, belief: Belief) -> None:
-        """Computes the radii of a belief anew from its frequencies and numbers of samples."""
-        counts = belief.p[: self.row_ptr[len(belief.n)]] * np.repeat(
-            belief.n, np.diff(self.row_ptr[: len(belief.n) + 1])
-        )
-        if belief.form == CERTIFIED:
-            confidence.fill_radii(self.row_ptr, counts, belief.bound, belief.budget, belief.radius)
+    def fill_logarithms(self, ell: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> None:
+        """Fills the logarithm of each distinct (row, share)."""
+        if self.weights and not (bonus.form == CERTIFIED and bonus.free == math.inf):
+            rows, shares = np.array(list(self.weights)).T
+            shares = np.where(shares < 0, 1 / self.n_y, shares)
+            ell[:] = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
 
     def pessimistic(self, belief: Belief) -> Belief:
         """The same sets of laws for least values; `estimate` fills in the means of rewards."""
@@ -266,13 +271,18 @@ class Compiled(ABC):
         )
 
     def budgets(self, delta: float) -> np.ndarray:
-        """log(1 / (weight delta)) of each unknown feature and reward.
+        """log(1 / (weight delta)) of a set by the rank of its feature.
 
-        All weigh the same. A feature with one outcome has nothing to refute and needs no weight.
+        With Z sets in all, the weight of rank r is 1/(2 Z) + 1/(2 r (1 + 1/2 + ... + 1/Z)). These
+        sum to 1 over r = 1..Z, so features that are never seen cost the others little. The rank of
+        a feature is settled before its first sample is known: of those that come together all get
+        the last rank. Rank 0 stands for data that are not ranked; there all weigh 1/Z. A feature
+        with one outcome has nothing to refute and needs no weight.
         """
-        count = sum(len(states) > 1 for states in self.outcomes) + len(self.rewards)
-        size = len(self.features) + len(self.rewards)
-        return np.full(size, math.log(max(count, 1) / delta))
+        count = max(sum(len(states) > 1 for states in self.outcomes) + len(self.rewards), 1)
+        ranks = np.arange(1, count + 1)
+        weights = 0.5 / count + 0.5 / (ranks * (1.0 / ranks).sum())
+        return -np.log(delta * np.concatenate([[1 / count], weights]))
 
     def estimate(
         self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray
@@ -282,7 +292,9 @@ class Compiled(ABC):
             self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
         )
         if belief.form == CERTIFIED:
-            kernels.estimate_sets(self.row_ptr, belief, tally, *reward_bonus[1:])
+            kernels.estimate_sets(self.row_ptr, belief, tally)
+            if len(self.rewards):
+                kernels.estimate_reward_sets(belief, tally, *reward_bonus[1:])
 
     # -- the logarithms of the bonus ---------------------------------------------------------------
 
@@ -328,8 +340,9 @@ class Compiled(ABC):
         """Counts {z: {x': n}} as a tally; a count that the model calls impossible is a finding."""
         z, w = len(self.features), len(self.rewards)
         tally = Tally(
-            np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w)
-        )
+            np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w),
+            np.zeros(z + w, np.int64),
+        )  # fmt: skip
         findings: list[str] = []
         with np.errstate(over="ignore"):  # a sum that overflows is a finding
             for name, row in (counts or {}).items():

@@ -27,8 +27,8 @@ from pkd.experiments.statistics import (
     profile_performance,
     rank_agents,
 )
-from pkd.learning import Replan
 from pkd.results.tables import Cell, format_table
+from pkd.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ def compare(
     seeds: Any = 5,
     *,
     delta: float = 0.05,
-    replan: Replan = "doubling",
+    replan: Schedule = "doubling",
     workers: int | Executor = 1,
     folder: str | Path | None = None,
     progress: bool = False,

@@ -24,8 +24,8 @@ from pkd.experiments.record import Record
 from pkd.experiments.results import Results
 from pkd.experiments.spec import Grid, make_grid
 from pkd.experiments.store import Store
-from pkd.learning import Replan
 from pkd.model import ModelError
+from pkd.schedule import Schedule
 
 __all__ = ["Watch", "experiment", "run_grid"]
 
@@ -53,7 +53,7 @@ def experiment(
     seeds: Any,
     *,
     delta: float = 0.05,
-    replan: Replan = "doubling",
+    replan: Schedule = "doubling",
     workers: int | Executor = 1,
     folder: str | Path | None = None,
     progress: bool = False,

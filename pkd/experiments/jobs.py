@@ -20,7 +20,7 @@ from pkd.engine.threads import set_threads
 from pkd.experiments.play import World, describe_agent
 from pkd.experiments.record import Record
 from pkd.experiments.spec import AgentSpec, Grid, ModelSpec
-from pkd.learning import Replan, learn
+from pkd.learning import learn
 from pkd.model import ModelError
 from pkd.optimism import Optimism
 
@@ -47,7 +47,7 @@ class Job:
     seed: int
     episodes: int
     delta: float
-    replan: Replan
+    replan: str
     key: str  # the name of its file, without an ending
     config: dict[str, Any]  # as the record will have it
     prepared: Prepared | None = None  # None: not known yet

@@ -22,11 +22,12 @@ import numpy as np
 from pkd.evaluation import evaluate
 from pkd.experiments.agent import Agent
 from pkd.experiments.record import Record
-from pkd.learning import Replan, learn
+from pkd.learning import learn
 from pkd.model import Law, ModelError
 from pkd.optimism import Optimism
 from pkd.planning import Model, Plan, Policy, check_schedule, make_plan, resolve
 from pkd.results.values import refuse_unwritable
+from pkd.schedule import Schedule, read_schedule
 from pkd.simulation import Simulator
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def play(
     seed: int = 0,
     *,
     delta: float = 0.05,
-    replan: Replan = "doubling",
+    replan: Schedule = "doubling",
     label: str | None = None,
 ) -> Record:
     """The record of an agent, or of a rule of optimism, that plays so many episodes.
@@ -68,7 +69,7 @@ def play(
     >>> record.regret.tolist(), record.regret_is
     ([1.25, 2.5, 3.75, 5.0], 'estimated')
     """
-    check_schedule(episodes, delta, replan)
+    check_schedule(episodes, delta)
     world = World(*resolve(problem, None), label)
     return world.play(agent, int(episodes), int(seed), delta=delta, replan=replan)
 
@@ -107,13 +108,13 @@ class World:
         seed: int,
         *,
         delta: float = 0.05,
-        replan: Replan = "doubling",
+        replan: Schedule = "doubling",
         checkpoint: Path | None = None,
     ) -> Record:
         """The record of one run. checkpoint: a file from which a stopped run of a rule goes on."""
         config = {"agent": describe_agent(agent), "episodes": episodes, "seed": seed}
         if isinstance(agent, Optimism):
-            config |= {"delta": float(delta), "replan": replan}
+            config |= {"delta": float(delta), "replan": read_schedule(replan).text}
             parts = self._learn(agent, config, checkpoint)
         else:
             parts = self._play(copy.deepcopy(agent), episodes, seed)
@@ -144,7 +145,8 @@ class World:
             checkpoint=checkpoint,
         )
         names = ("policy_values", "returns", "upper_values", "plans", "seconds")
-        return {name: getattr(run, name) for name in names}
+        lower = np.zeros(0) if run.lower_values is None else run.lower_values
+        return {"lower_values": lower, **{name: getattr(run, name) for name in names}}
 
     @cached_property
     def _can_be_written(self) -> bool:
@@ -178,6 +180,7 @@ class World:
             "policy_values": values,
             "returns": returns,
             "upper_values": np.zeros(0),
+            "lower_values": np.zeros(0),
             "plans": np.zeros(0, np.int64),
             "seconds": time.perf_counter() - began,
         }

@@ -22,7 +22,7 @@ from pkd.optimism import Guarantee
 __all__ = ["ARRAYS", "Record", "Regret", "list_versions"]
 
 Regret = Literal["exact", "estimated"]
-ARRAYS = ("policy_values", "returns", "upper_values", "plans")
+ARRAYS = ("policy_values", "returns", "upper_values", "lower_values", "plans")
 FORM = "experiment 1"  # of a file
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value
 
@@ -42,6 +42,7 @@ class Record:
     policy_values: np.ndarray  # the exact value of the policy; nan where the agent shows none
     returns: np.ndarray  # what the episode really paid
     upper_values: np.ndarray  # what the plan in force believed; (0,) for an agent without plans
+    lower_values: np.ndarray  # certified lower values; (0,) where nothing is certified
     plans: np.ndarray  # (plans,) the episodes, from 0, before which a plan was made
     optimal_value: float
     label: str  # of the agent
@@ -120,8 +121,9 @@ class Record:
             shapes = {name: getattr(record, name).shape for name in ARRAYS[:2]}
             if set(shapes.values()) != {(episodes,)}:
                 raise ValueError(f"expected {episodes} episodes, found the shapes {shapes}")
-            if record.upper_values.shape not in ((0,), (episodes,)) or record.plans.ndim != 1:
-                raise ValueError("upper values and plans do not fit the episodes")
+            shapes = {name: getattr(record, name).shape for name in ARRAYS[2:4]}
+            if not set(shapes.values()) <= {(0,), (episodes,)} or record.plans.ndim != 1:
+                raise ValueError(f"expected {episodes} episodes or none, found {shapes}")
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise ModelError(f"{path} is not a run of an experiment: {problem}") from None
         return record

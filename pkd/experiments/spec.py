@@ -15,18 +15,18 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import attrs
 
 from pkd.experiments.agent import Agent
 from pkd.experiments.play import Player, World, describe_agent
-from pkd.learning import Replan
 from pkd.model import ModelError
 from pkd.optimism import MVP, Certified, Greedy, Hoeffding, Optimism, PosteriorSampling
 from pkd.planning import check_schedule, resolve
-from pkd.problem import as_model, load_object, parse_options, unpack
+from pkd.problem import as_model, load_object, load_point, parse_options, registered, unpack
+from pkd.schedule import read_schedule
 
 __all__ = [
     "AGENTS", "RULES", "AgentSpec", "Grid", "ModelSpec", "label_model", "list_agents",
@@ -86,7 +86,7 @@ class Grid:
     seeds: tuple[int, ...]
     episodes: int
     delta: float = 0.05
-    replan: Replan = "doubling"
+    replan: str = "doubling"
 
     def __len__(self) -> int:
         return len(self.models) * len(self.agents) * len(self.seeds)
@@ -109,7 +109,9 @@ def make_grid(
     """
     findings: list[str] = []
     with _collect(findings):
-        check_schedule(episodes, delta, replan)
+        check_schedule(episodes, delta)
+    with _collect(findings):
+        replan = read_schedule(replan).text
     numbers = _read_seeds(seeds, findings)
     read_models = _read_all(models, "model", _read_model, findings)
     read_agents = _read_all(agents, "agent", _read_agent, findings)
@@ -130,13 +132,13 @@ def make_agent(words: str, options: Mapping[str, Any] | None = None) -> Player:
     chosen = {**typed, **(options or {})}
     if name in RULES:
         return _change_rule(name, RULES[name](), chosen)
-    registered = list_agents()
-    if name in registered:
-        factory = load_object(name, registered[name].load)
+    agents = list_agents()
+    if name in agents:
+        factory = load_point(agents[name])
     elif ":" in name:
         factory = load_object(name)
     else:
-        known = [*RULES, *registered]
+        known = [*RULES, *agents]
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ModelError(
@@ -169,8 +171,7 @@ def split_agents(text: str) -> list[str]:
 
 def list_agents() -> dict[str, EntryPoint]:
     """The registered agents by name."""
-    points = sorted(entry_points(group=AGENTS), key=lambda point: point.name)
-    return {point.name: point for point in points if point.name not in RULES}
+    return {name: point for name, point in registered(AGENTS).items() if name not in RULES}
 
 
 def label_model(words: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -131,10 +131,10 @@ class Reader:
     # -- cells -------------------------------------------------------------------------------------
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """The cells of a node: as many oldest entries as its move looks at get their values."""
+        """(prefix, cell) of a node; a prefix holds the oldest entries that the move looks at."""
         letters = self._letter_list
         todo: list[tuple[Any, ...]] = [()]
-        for prefix in todo:  # grows
+        for prefix in todo:  # the loop appends to the list that it reads
             cell = self._find_cell(node, prefix, part)
             if cell != LOOKED:
                 yield prefix, cell
@@ -193,7 +193,9 @@ class Reader:
             choices = origin.choices[node]
             for action in (None,) if choices is None else choices:
                 answer = step(x, y, action)
-                total = self._write_branches(part, self._list(answer) if hidden else answer)
+                total = self._write_branches(
+                    part, self._list_branches(answer) if hidden else answer
+                )
                 if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
                     raise ModelError(
                         f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1"
@@ -210,14 +212,14 @@ class Reader:
         if hidden:
             cells.prefix.append(prefix)
 
-    def _list(self, answer: Iterable[Any]) -> Iterable[Any]:
+    def _list_branches(self, answer: Iterable[Any]) -> Iterable[Any]:
         """The branches of a step asked with hidden entries, if it has read none of them."""
         branches = answer if isinstance(answer, Mapping) else list(answer)
         self._stop_at_look()
         return branches
 
     def _stop_at_look(self) -> None:
-        """Nothing may be kept of an answer in which a bare `except` has swallowed a `Look`."""
+        """Raises the `Look` again that a bare `except` of the model has swallowed."""
         if self.veil.looked:
             raise Look
 
@@ -477,13 +479,13 @@ def _intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> i
     return found
 
 
-def is_pair(value: Any) -> bool:
+def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral)

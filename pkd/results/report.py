@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from pkd import __version__
-from pkd.optimism import from_config
+from pkd.optimism import Optimism, from_config
 from pkd.results.intervals import bootstrap_mean
 from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
@@ -45,7 +44,7 @@ def page(runs: Mapping[str, Run]) -> str:
         _write_section(name, run, number)
         for number, (name, run) in enumerate(runs.items(), start=1)
     ]
-    # The browser holds us to it: nothing from outside, and no script.
+    # With this policy a browser loads nothing from outside and runs no script.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     head = (
         '<meta charset="utf-8">'
@@ -184,7 +183,7 @@ def _write_section(name: str, run: Run, number: int) -> str:
         if run.model_words
         else f"{config['model']}, given as an object",
         "rule of optimism": rule.label + (f" ({constants})" if constants else ""),
-        "guarantee": _state_guarantee(rule.label, config["delta"]),
+        "guarantee": _state_guarantee(rule, config["delta"]),
         "episodes": f"{len(run.returns):,}",
         "replanning": f"{config['replan']}: {_format_count(len(run.plans), 'plan')}",
         "seed": str(config["seed"]),
@@ -211,13 +210,13 @@ def _write_section(name: str, run: Run, number: int) -> str:
     return f"<section><h2>{escape(heading)}</h2>{content}</section>"
 
 
-def _state_guarantee(label: str, delta: float) -> str:
-    if label.endswith("theory constants"):
-        proof = "the paper" if label.startswith("MVP") else "UCBVI-CH"
-        return f"theory constants of {proof}: optimism holds with probability {1 - delta:g}"
-    if label.startswith(("MVP", "Hoeffding")):
-        return "none: practical constants"
-    return "none: the rule adds no bonus"
+def _state_guarantee(rule: Optimism, delta: float) -> str:
+    """What is proved about the values of a rule, in a sentence."""
+    if rule.guarantee == "certified":
+        return f"certified: all values hold at all times with probability {1 - delta:g}"
+    if rule.guarantee == "as published":
+        return f"as published: all upper values hold with probability {1 - delta:g}"
+    return "no guarantee"
 
 
 def _draw_figure(run: Run, number: int) -> str:
@@ -339,7 +338,7 @@ def _make_distinct(labels: Sequence[str]) -> list[str]:
     ]
 
 
-def _format_number(value: Any) -> str:
+def _format_number(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     # Rounding noise is printed as 0.

@@ -15,14 +15,15 @@ import numpy as np
 
 from pkd import __version__
 from pkd.model import ModelError
-from pkd.optimism import from_config
+from pkd.optimism import Guarantee, from_config
 from pkd.results.files import DAMAGE, read_npz, write_npz
 from pkd.results.saved import (
     ARRAYS,
-    BELIEF,
+    Interval,
     Words,
     describe,
     plan_again,
+    plan_arrays,
     read_fields,
     refuse_other_model,
     refuse_unfit,
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
 
     from pkd.planning import Model, Plan
 
-__all__ = ["Run"]
+__all__ = ["Interval", "Run"]
 
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
+ROBUST = "robust_"  # begins the names of the arrays of the robust plan
 MOST_DECISIONS = 60  # that a file keeps in words
 
 
@@ -63,6 +65,10 @@ class Run:
     version: str = __version__
     # The last plan; after `load` only where a model is given.
     policy: Plan | None = attrs.field(default=None, repr=False)
+    # Certified lower values of V*, where the rule has them; nan before the first one.
+    lower_values: np.ndarray | None = attrs.field(default=None, repr=False)
+    # What all counts prove of V* in the end; None where the rule certifies nothing.
+    interval: Interval | None = attrs.field(default=None, repr=False)
     # What `pkd learn` was told about the model; empty where the model was an object.
     model_words: tuple[str, ...] = ()
     fingerprint: str = ""  # of the model, as a file keeps it; empty where there is no file
@@ -87,9 +93,30 @@ class Run:
         return int(np.sum(self.upper_values[self.plans] < self.optimal_value - slack))
 
     @property
+    def lower_violations(self) -> int:
+        """Plans in force of which the certified lower value is above the optimal value."""
+        if self.lower_values is None:
+            return 0
+        slack = OPTIMISM_SLACK * max(1.0, abs(self.optimal_value))
+        return int(np.sum(self.lower_values[self.plans] > self.optimal_value + slack))
+
+    @property
+    def gap(self) -> float:
+        """high - low of what the counts prove in the end: how far the robust plan may be from V*.
+
+        Infinite where the rule certifies nothing.
+        """
+        return np.inf if self.interval is None else self.interval.high - self.interval.low
+
+    @property
     def label(self) -> str:
         """The rule with its constants, as plots and tables name it."""
         return from_config(self.config["optimism"]).label
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved about the rule: "as published", "certified" or "no guarantee"."""
+        return from_config(self.config["optimism"]).guarantee
 
     def episodes_to(self, share: float, baseline: float | None = None) -> int | None:
         """The first episode, from 1, from which every policy keeps `share` of the gain.
@@ -118,6 +145,10 @@ class Run:
             found.append(f"the optimal value is {self.optimal_value!r} and {other.optimal_value!r}")
         for name in ARRAYS:
             mine, theirs, words = getattr(self, name), getattr(other, name), name.replace("_", " ")
+            if mine is None or theirs is None:
+                if mine is not theirs:
+                    found.append(f"only one of the runs has {words}")
+                continue
             if len(mine) != len(theirs):
                 found.append(f"there are {len(mine)} and {len(theirs)} {words}")
             elif (apart := np.flatnonzero(mine != theirs)).size:
@@ -141,11 +172,11 @@ class Run:
 
         A feature or outcome that a file cannot give back is a ModelError, and no file is written.
         """
-        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
         if self.policy is not None:
-            belief = self.policy.belief
-            arrays["arms"] = self.policy.choices
-            arrays |= {f"belief_{name}": getattr(belief, name) for name in BELIEF}
+            arrays |= plan_arrays(self.policy, "")
+        if self.interval is not None and self.interval.robust is not None:
+            arrays |= plan_arrays(self.interval.robust, ROBUST)
         write_npz(path, arrays, describe(self))
 
     @classmethod
@@ -161,10 +192,9 @@ class Run:
             from pkd.engine import compile
 
             compiled = compile(model)
-        kept = {name: arrays.pop(f"belief_{name}", None) for name in BELIEF}
-        choices = arrays.pop("arms", None)  # the name that the first files gave it
+        fields = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
         try:
-            run = cls(**read_fields(arrays, meta, compiled))
+            run = cls(**read_fields(fields, meta, compiled))
             refuse_unfit(run)
         except KeyError as error:
             raise ModelError(f"{path} is not a saved run: it has no entry {error}") from None
@@ -174,9 +204,11 @@ class Run:
             return run
         try:
             refuse_other_model(run, compiled)
-            if choices is None:
-                return run
-            return attrs.evolve(run, policy=plan_again(run, compiled, choices, kept))
+            policy = plan_again(run, compiled, arrays, "")
+            interval = run.interval
+            if interval is not None:
+                interval = interval._replace(robust=plan_again(run, compiled, arrays, ROBUST))
+            return attrs.evolve(run, policy=policy, interval=interval)
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -19,6 +19,7 @@ from pkd import __version__
 from pkd.model import ModelError
 from pkd.optimism import from_config
 from pkd.results.values import decode, encode, index_values, read_repr, refuse_unwritable
+from pkd.schedule import read_schedule
 
 if TYPE_CHECKING:
     from pkd.engine import Compiled
@@ -27,18 +28,29 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARRAYS",
-    "BELIEF",
+    "Interval",
     "Words",
     "describe",
     "plan_again",
+    "plan_arrays",
     "read_fields",
     "refuse_other_model",
     "refuse_unfit",
 ]
 
-ARRAYS = ("upper_values", "policy_values", "returns", "plans")
-BELIEF = ("p", "mean", "n")  # the parts of a belief that a file keeps; the rest follows
+ARRAYS = ("upper_values", "policy_values", "returns", "lower_values", "plans")
+# The parts of a belief that a file keeps; the rest follows. The first files had only three of them.
+BELIEF = ("p", "mean", "n", "ell", "radius")
 FORM = 2  # of a file; the form 1 had the repr of features and no fingerprint
+
+
+class Interval(NamedTuple):
+    """What counts prove of V*: with probability 1 - delta it lies in [low, high]."""
+
+    low: float
+    high: float
+    # It earns at least `low`. After `Run.load` only where a model is given.
+    robust: Plan | None
 
 
 @attrs.frozen
@@ -61,6 +73,7 @@ def describe(run: Run) -> dict[str, object]:
         "form": FORM,
         "run": _to_plain(run.config),
         "optimal_value": float(run.optimal_value),
+        "interval": run.interval and [float(run.interval.low), float(run.interval.high)],
         "seconds": float(run.seconds),
         "version": run.version,
         "model_words": list(run.model_words),
@@ -94,6 +107,7 @@ def read_fields(
     return dict(
         **arrays,
         optimal_value=meta["optimal_value"],
+        interval=_read_interval(meta.get("interval")),
         counts=counts,
         config=meta["run"],
         seconds=meta["seconds"],
@@ -108,10 +122,11 @@ def refuse_unfit(run: Run) -> None:
     """A ModelError where the parts of a file are not those of one run."""
     _refuse_config(run.config)
     episodes = run.config["episodes"]
-    shapes = {name: getattr(run, name).shape for name in ARRAYS[:3]}
+    per_episode = [name for name in ARRAYS[:4] if getattr(run, name) is not None]
+    shapes = {name: getattr(run, name).shape for name in per_episode}
     if set(shapes.values()) != {(episodes,)}:
         raise ModelError(f"expected {episodes} numbers each, found the shapes {shapes}")
-    for name in ARRAYS[:3]:
+    for name in per_episode:
         array = getattr(run, name)
         if array.dtype != np.float64:
             raise ModelError(f"{name}: expected the type float64, found {array.dtype}")
@@ -147,28 +162,54 @@ def refuse_other_model(run: Run, compiled: Compiled) -> None:
     compiled.tally(run.counts)  # every feature and outcome must be one of the model's
 
 
+def plan_arrays(plan: Plan, prefix: str) -> dict[str, np.ndarray]:
+    """What a file keeps of a plan; the first files called its choices arms."""
+    belief = {f"{prefix}belief_{name}": getattr(plan.belief, name) for name in BELIEF}
+    return {f"{prefix}arms": plan.choices, **belief}
+
+
 def plan_again(
-    run: Run, compiled: Compiled, choices: np.ndarray, kept: Mapping[str, np.ndarray | None]
-) -> Plan:
-    """The last plan from the arrays of a file, checked before an engine sees them."""
+    run: Run, compiled: Compiled, arrays: Mapping[str, np.ndarray], prefix: str
+) -> Plan | None:
+    """A plan from the arrays of a file, checked before an engine sees them; None: not kept.
+
+    prefix: "" for the last plan of the run, otherwise that of its robust plan.
+    """
     from pkd.planning import Plan
 
+    choices = arrays.get(f"{prefix}arms")
+    if choices is None:
+        return None
     compiled.check_policy(choices)
     bonus = from_config(run.config["optimism"]).bonus()
     belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
-    for name, high in zip(BELIEF, (1.0, np.inf, np.inf), strict=True):
-        part, values = kept[name], getattr(belief, name)
-        low = -np.inf if name == "mean" else 0.0
+    value = float(run.upper_values[-1])
+    if prefix:
+        belief, value = compiled.pessimistic(belief), float(run.interval.low)  # type: ignore[union-attr]
+    for name in BELIEF:
+        part, values = arrays.get(f"{prefix}belief_{name}"), getattr(belief, name)
+        low, high = -np.inf if name == "mean" else 0.0, 1.0 if name == "p" else np.inf
+        if part is None and name in ("ell", "radius"):  # a file of the first kind
+            continue
         if part is None or part.shape != values.shape or part.dtype != values.dtype:
             found = "nothing" if part is None else f"{part.dtype} of shape {part.shape}"
             raise ModelError(
                 f"belief_{name}: expected {values.dtype} of shape {values.shape}, found {found}"
             )
-        if not np.isfinite(part).all() or not _all_within(part, low, high):
+        finite = np.isfinite(part).all() or (name == "radius" and not np.isnan(part).any())
+        if not finite or not _all_within(part, low, high):
             raise ModelError(f"belief_{name}: expected numbers from {low:g} to {high:g}")
         values[...] = part
-    compiled.restore_sets(belief)
-    return Plan(compiled, belief, choices, float(run.upper_values[-1]))
+    return Plan(compiled, belief, choices, value)
+
+
+def _read_interval(kept: Any) -> Interval | None:
+    if kept is None:
+        return None
+    low, high = kept
+    if not (_is_number(low) and _is_number(high)):
+        raise ModelError(f"interval: expected two numbers, found {kept!r}")
+    return Interval(float(low), float(high), None)
 
 
 def _read_words(kept: Any) -> Words | None:
@@ -190,8 +231,8 @@ def _refuse_config(config: Any) -> None:
             raise ModelError(f"{key}: expected a whole number >= {least}, found {value!r}")
     if not _is_number(config["delta"]) or not 0 < config["delta"] < 1:
         raise ModelError(f"delta: expected a number between 0 and 1, found {config['delta']!r}")
-    if config["replan"] not in ("every", "doubling"):
-        raise ModelError(f"replan: expected every or doubling, found {config['replan']!r}")
+    if config["replan"] != "powers of two":
+        read_schedule(config["replan"])
     for key, value in config["optimism"].items():
         if key != "rule" and not (value is None or isinstance(value, bool) or _is_number(value)):
             raise ModelError(f"optimism: expected numbers, found {key} = {value!r}")

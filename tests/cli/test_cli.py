@@ -182,10 +182,10 @@ def test_a_saved_run_can_be_loaded(climb: str) -> None:
 
 
 WORDS = {
-    "mvp": "MVP, theory constants",
-    "mvp-max": "MVP (max form), theory constants",
+    "mvp": "MVP, as published",
+    "mvp-max": "MVP (max form), no guarantee",
     "practical": "MVP, practical constants",
-    "hoeffding": "Hoeffding, theory constants",
+    "hoeffding": "Hoeffding, as published",
     "greedy": "Greedy (no bonus)",
     "posterior": "Posterior sampling, prior 1",
 }
@@ -407,7 +407,7 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["agent"] for row in rows] == ["MVP, theory constants", "Greedy (no bonus)"]
+    assert [row["agent"] for row in rows] == ["MVP, as published", "Greedy (no bonus)"]
     assert (rows[0]["return per episode"], rows[0]["95% from"], rows[0]["to"]) == (
         "3.0",
         "1.0",

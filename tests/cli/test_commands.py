@@ -38,7 +38,7 @@ def greet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         EntryPoint("plan", "greet_for_tests", commands.GROUP),
     ]
     own = {commands.GROUP: points}
-    monkeypatch.setattr(commands, "entry_points", lambda group: own.get(group, []))
+    monkeypatch.setattr("pkd.problem.entry_points", lambda group: own.get(group, []))
 
 
 @pytest.mark.usefixtures("greet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,8 @@ def test_this_installation_is_sound(capsys: pytest.CaptureFixture[str]) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Facts]:
     """What packages contribute, to be filled by a test."""
     facts: dict[str, Facts] = {}
-    monkeypatch.setattr(
-        "pkd.cli.verify.installed", lambda group: facts if group == "pkd.facts" else {}
-    )
+    monkeypatch.setattr("pkd.cli.verify.registered", lambda group: {name: name for name in facts})
+    monkeypatch.setattr("pkd.cli.verify.load_point", facts.__getitem__)
     return facts
 
 
@@ -82,6 +82,19 @@ def test_a_package_that_breaks_off_does_not_hide_the_others(
         "ok       fine: expected 1, found 1",
         "DIFFERS  a: broke off with ValueError: no such table",
         "ok       also fine: expected 1, found 1",
+    ]
+
+
+def test_a_package_that_cannot_be_imported_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = [EntryPoint(name, "no_such_package:facts", "pkd.facts") for name in "ab"]
+    monkeypatch.setattr("pkd.problem.entry_points", lambda group: points)
+    assert main(["verify"]) == 1
+    assert capsys.readouterr().out.splitlines()[1:3] == [
+        f"DIFFERS  {name}: broke off with ModelError: "
+        f"{name} cannot be imported: No module named 'no_such_package'"
+        for name in "ab"
     ]
 
 

@@ -26,7 +26,7 @@ def close(value, expected):
     return value == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["flat", "runs"])
+@pytest.mark.parametrize("large", [False, True], ids=["nodes", "stripes"])
 @pytest.mark.parametrize("kind", ["known", "unknown"])
 @settings(max_examples=200, deadline=None)
 @given(delayed=delayed_mdps())

@@ -97,8 +97,10 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
     assert facts == {
         "file": "ladder.npz",
         "model": "Ladder, given as an object",
-        "rule of optimism": "MVP, practical constants (c1 = 0.5, c2 = 0.25, log_factor = 1)",
-        "guarantee": "none: practical constants",
+        "rule of optimism": (
+            "MVP, practical constants, no guarantee (c1 = 0.5, c2 = 0.25, log_factor = 1)"
+        ),
+        "guarantee": "no guarantee",
         "episodes": "10",
         "replanning": "doubling: 3 plans",
         "seed": "3",
@@ -115,11 +117,13 @@ def test_a_page_says_what_was_run_and_how_it_went() -> None:
 @pytest.mark.parametrize(
     ("rule", "guarantee"),
     [
-        (pkd.MVP(), "theory constants of the paper: optimism holds with probability 0.9"),
-        (pkd.MVP(c1=1.0), "none: practical constants"),
-        (pkd.Hoeffding(), "theory constants of UCBVI-CH: optimism holds with probability 0.9"),
-        (pkd.Greedy(), "none: the rule adds no bonus"),
-        (pkd.PosteriorSampling(), "none: the rule adds no bonus"),
+        (pkd.MVP(), "as published: all upper values hold with probability 0.9"),
+        (pkd.MVP(c1=1.0), "no guarantee"),
+        (pkd.MVP(monotone=True), "no guarantee"),
+        (pkd.Hoeffding(), "as published: all upper values hold with probability 0.9"),
+        (pkd.Certified(), "certified: all values hold at all times with probability 0.9"),
+        (pkd.Greedy(), "no guarantee"),
+        (pkd.PosteriorSampling(), "no guarantee"),
     ],
 )
 def test_a_page_says_whether_the_constants_guarantee_anything(rule: Any, guarantee: str) -> None:
@@ -139,12 +143,12 @@ def test_rules_are_compared_from_the_same_first_policy() -> None:
     """
     better = a_run([3.0, *[3.9] * 9], rule=pkd.Greedy())
     cells = Page(page({"a.npz": a_run(), "b.npz": better})).said("td")
-    assert cells[cells.index("Greedy (no bonus)") + 6] == "2"
+    assert cells[cells.index("Greedy (no bonus), no guarantee") + 6] == "2"
 
 
 def test_one_run_is_not_compared() -> None:
     assert Page(page({"run.npz": a_run()})).said("h2") == [
-        "Ladder: MVP, practical constants, seed 0"
+        "Ladder: MVP, practical constants, no guarantee, seed 0"
     ]
 
 
@@ -154,7 +158,7 @@ def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
     found = Page(page({"a.npz": a_run(seed=0), "b.npz": a_run(other, seed=1)}))
     cells = found.said("td")[:8]
     assert cells == [
-        "MVP, practical constants",
+        "MVP, practical constants, no guarantee",
         "10",
         "0, 1",
         "4",
@@ -165,7 +169,7 @@ def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
     ]
     assert found.said("h2") == [
         "Comparison",
-        *(f"Ladder: MVP, practical constants, seed {seed}" for seed in (0, 1)),
+        *(f"Ladder: MVP, practical constants, no guarantee, seed {seed}" for seed in (0, 1)),
     ]
     assert "its band the bootstrap interval of the mean" in " ".join(found.said("figcaption"))
 
@@ -181,7 +185,7 @@ def test_other_configurations_are_lines_of_their_own() -> None:
         )
     )
     assert sum(attributes.get("data-label") == "rule" for attributes in found.all("td")) == 3
-    assert {"Greedy (no bonus)", "ladder --delay 1"} <= set(found.said("td"))
+    assert {"Greedy (no bonus), no guarantee", "ladder --delay 1"} <= set(found.said("td"))
 
 
 def test_a_page_is_whole_and_asks_for_nothing_outside() -> None:

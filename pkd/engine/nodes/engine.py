@@ -150,7 +150,7 @@ class NodeEngine(Compiled):
 
     def _gaps(self, program: kernels.Program, belief: Belief) -> np.ndarray | None:
         """Memory that only values over sets of laws need."""
-        if belief.form != CERTIFIED:
+        if belief.form != CERTIFIED and not self.over_sets:
             return None
         return np.zeros(int(np.diff(program.group_ptr).max(initial=1)))
 
@@ -273,23 +273,25 @@ class NodeEngine(Compiled):
             paid += reward
         return Episode(transitions, final=total - paid)
 
-    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], None]:
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int]:
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
         gaps = self._gaps(self.program, learning.belief)
-
+        paid = learning.reward_bonus if len(self.rewards) else None
         ell, low, high = learning.reward_bonus
 
-        def play(chunk: slice) -> None:
+        def play(chunk: slice) -> int:
             state[:] = learning.upper, trial.value
-            kernels.learn(
+            count = kernels.learn(
                 self.program, self.walk, learning.belief, truth.belief, scratch, exact, gaps,
-                truth.world, learning.tally, float(learning.bonus.prior) or None, ell, low, high,
-                learning.rng, state, learning.policy, NO_PATH, trial.uppers[chunk],
-                trial.values[chunk], trial.returns[chunk],
+                paid, learning.most_samples, truth.world, learning.tally,
+                float(learning.bonus.prior) or None, ell, low, high, learning.rng, state,
+                learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk],
+                trial.returns[chunk],
             )  # fmt: skip
-            trial.planned[chunk] = True
+            trial.planned[chunk.start : chunk.start + count] = True
             learning.upper, trial.value = map(float, state)
+            return int(count)
 
         return play
 

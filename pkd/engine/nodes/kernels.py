@@ -25,16 +25,19 @@ from pkd.engine.bonus import (
     count,
     count_reward,
     estimate,
+    estimate_reward_sets,
     estimate_sets,
     factors,
     hope,
     is_capped,
+    most_seen,
+    rank_new,
     set_marks,
 )
 from pkd.engine.jit import jit
 from pkd.engine.random import draw, uniform
 from pkd.engine.set_values import gain, gains_at_once
-from pkd.optimism import NO_BONUS, ONE_ROUND, SUM
+from pkd.optimism import CERTIFIED, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
     0,
@@ -112,8 +115,7 @@ def sweep(g, b, s, gaps, policy, follow, keep):
         V = max_a Q
 
     CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`.
-    gaps: its memory, (most outcomes of a row,); None for all other forms, so that they need not
-    wait for its code.
+    gaps: its memory, (most outcomes of a row,); None: its code is not compiled.
     A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q
     and V into s.kept, or -1. It is one function because it is compiled and called as one: passing
     all arrays to parts of it would cost more than the arithmetic.
@@ -189,7 +191,7 @@ def sweep(g, b, s, gaps, policy, follow, keep):
                         e[first + i] = mean[i]
                     continue
                 cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
-                if gaps is not None:
+                if gaps is not None and form == CERTIFIED:
                     value_over_sets(
                         source, group_node, at, size, packed, matrix, first, pairs, pair_row,
                         pair_weight, counts, ells, b.radius, b.sign, b.rounds, c1, c2, free,
@@ -473,24 +475,32 @@ def episodes(g, world, policy, tally, rng, path, returns):
 
 @jit(nogil=True)
 def learn(
-    g, walk, b, truth, s, truth_s, gaps, world, tally, prior, reward_ell, reward_low, reward_high,
-    rng, state, policy, path, upper, value, returns,
+    g, walk, b, truth, s, truth_s, gaps, paid, most, world, tally, prior, reward_ell, reward_low,
+    reward_high, rng, state, policy, path, upper, value, returns,
 ):  # fmt: skip
     """A plan before every episode, an episode, and again: the loop of `pkd.learning`, fused.
 
+    Returns how many episodes were played; a certified rule stops as soon as some N(z) exceeds
+    `most`. paid: None if there are no unknown rewards, so that their code is not compiled.
     state: (2,): the upper value of the plan in force and the true value of its policy, carried from
     call to call. The compiler is the reason for so many parameters.
     """
     for k in range(upper.shape[0]):
         estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
-        if gaps is not None:
-            estimate_sets(g.row_ptr, b, tally, reward_low, reward_high)
+        if gaps is not None and b.form == CERTIFIED:
+            rank_new(g.row_ptr, tally)
+            estimate_sets(g.row_ptr, b, tally)
+            if paid is not None:
+                estimate_reward_sets(b, tally, reward_low, reward_high)
         changed = False
         for exact in range(2):  # one call in the text, so that the sweep is compiled once
             if exact == 1 and not changed and not np.isnan(state[1]):
                 break
             belief, memory = (truth, truth_s) if exact == 1 else (b, s)
             state[exact], changed = sweep(g, belief, memory, gaps, policy, exact == 1, -1)
-        set_marks(tally)
+        set_marks(tally, 2.0)
         upper[k], value[k] = state[0], state[1]
         returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)
+        if gaps is not None and most_seen(tally) > most:
+            return k + 1
+    return upper.shape[0]

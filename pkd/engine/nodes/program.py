@@ -8,6 +8,8 @@ users: in a model of late observations they are two thirds of all states.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 import numpy as np
 
@@ -281,10 +283,34 @@ def _find_levels(
     return level, at, bounds[1]
 
 
+class _Pairs(NamedTuple):
+    """The distinct pairs (landing, law row) that branches read."""
+
+    of_branch: Array  # (branches,)
+    branch: Array  # (pairs,) one branch of each
+    row: Array
+    landing: Array
+    level: Array
+    first: Array  # the first layer in which it is computed
+    last: Array
+
+
+class _Groups(NamedTuple):
+    """Pairs of one level that lead to the same nodes, all unknown or all known."""
+
+    of_pair: Array  # (pairs,) in the order of `pairs`
+    pairs: Array  # all pairs, group by group
+    landing: Array  # (groups,)
+    level: Array
+    first: Array
+    last: Array
+
+
 def _order(
     graph: Graph, flat: Flat, branches: _Branches, kept: Array, level: Array, n_levels: int,
     settlement: int, weights: dict[tuple[int, float], int],
 ) -> Program:  # fmt: skip
+    """The program: cells by level and first layer, and what their branches read."""
     horizon, n_unknown = graph.horizon, len(graph.features)
     cells = np.flatnonzero(kept)
     first, last = _find_windows(graph, flat, cells)
@@ -293,52 +319,25 @@ def _order(
     action_ptr, actions = take(flat.action_ptr, cells)
     branch_ptr, at = take(flat.branch_ptr, actions)
     cell_of = np.repeat(np.repeat(np.arange(len(cells)), np.diff(action_ptr)), np.diff(branch_ptr))
-    row, landing, share = branches.row[at], branches.landing[at], branches.share[at]
+    row, landing = branches.row[at], branches.landing[at]
     sure = (row >= n_unknown) & (np.diff(flat.landing_ptr)[landing] == 1)
     lone = flat.landing_node[flat.landing_ptr[landing[sure]]]
-    row, landing, share, cell_of = row[~sure], landing[~sure], share[~sure], cell_of[~sure]
-    # A pair is (landing, row). It belongs to the lowest CHANCE level that uses it. A decision then
-    # reads what that level computed one layer later, so it is not computed again.
-    user = level[cells][cell_of]
-    key = landing * max(len(flat.row_ptr), 1) + row
-    _, some, pair = np.unique(key, return_index=True, return_inverse=True)
-    n_pairs = len(some)
-    chance = user >= FIRST_CHANCE_LEVEL
-    pair_level = np.full(n_pairs, n_levels)
-    np.minimum.at(pair_level, pair[chance], user[chance])
-    alone = pair_level[pair] == n_levels
-    pair_level[pair[alone]] = user[alone]
-    later = ~chance & ~alone
-    pair_first, pair_last = np.full(n_pairs, horizon), np.zeros(n_pairs, int)
-    np.minimum.at(pair_first, pair, first[cell_of] + later)
-    np.maximum.at(pair_last, pair, last[cell_of] + later)
-    # A group: pairs of one level that lead to the same nodes, all unknown or all known.
-    pair_row, pair_landing = row[some], landing[some]
-    group_key = (pair_level * max(len(flat.landing_ptr), 1) + pair_landing) * 2 + (
-        pair_row >= n_unknown
-    )
-    _, member, group = np.unique(group_key, return_index=True, return_inverse=True)
-    group_first, group_last = np.full(len(member), horizon), np.zeros(len(member), int)
-    np.minimum.at(group_first, group, pair_first)
-    np.maximum.at(group_last, group, pair_last)
-    group_order = np.lexsort((np.arange(len(member)), group_first, pair_level[member]))
-    place = np.empty(len(member), int)
-    place[group_order] = np.arange(len(member))
-    pair_order = np.lexsort((pair_row, place[group]))
-    number = np.empty(n_pairs, int)
-    number[pair_order] = np.arange(n_pairs)
+    user = cell_of[~sure]
+    uses = level[cells][user], first[user], last[user]
+    pairs = _find_pairs(flat, row[~sure], landing[~sure], uses, n_levels, horizon)
+    groups = _find_groups(flat, pairs, n_unknown, horizon)
+    number = _invert(groups.pairs)
     branch_pair = np.empty(len(sure), np.int64)
-    branch_pair[sure], branch_pair[~sure] = -1 - lone, number[pair]
-    pair_group, pair_row = place[group][pair_order], pair_row[pair_order]
-    group_landing = pair_landing[member][group_order]
-    group_ptr, places = take(flat.landing_ptr, group_landing)
-    group_pair = lengths_to_ptr(np.bincount(pair_group, minlength=len(member)))
+    branch_pair[sure], branch_pair[~sure] = -1 - lone, number[pairs.of_branch]
+    pair_row = pairs.row[groups.pairs]
+    share = branches.share[at][~sure][pairs.branch][groups.pairs]
+    group_ptr, places = take(flat.landing_ptr, groups.landing)
+    group_pair = lengths_to_ptr(np.bincount(groups.of_pair, minlength=len(groups.landing)))
     packing, matrix = _fill_matrices(flat.row_ptr, pair_row, group_pair)
-    group_level = pair_level[member][group_order]
     edges = np.arange(n_levels)
     bounds = [
         np.searchsorted(level[cells], edges), np.searchsorted(level[cells], edges, "right"),
-        np.searchsorted(group_level, edges), np.searchsorted(group_level, edges, "right"),
+        np.searchsorted(groups.level, edges), np.searchsorted(groups.level, edges, "right"),
     ]  # fmt: skip
     return Program(
         horizon=horizon,
@@ -355,20 +354,78 @@ def _order(
         branch_reward=branches.reward[at],
         branch_pair=branch_pair,
         pair_row=pair_row,
-        pair_weight=_weigh(weights, pair_row, share[some][pair_order], n_unknown),
-        pair_group=pair_group,
+        pair_weight=_weigh(weights, pair_row, share, n_unknown),
+        pair_group=groups.of_pair,
         group_pair=group_pair,
         group_ptr=group_ptr,
         group_node=flat.landing_node[places],
         group_matrix=matrix,
-        group_first=group_first[group_order],
-        group_last=group_last[group_order],
+        group_first=groups.first,
+        group_last=groups.last,
         row_ptr=flat.row_ptr,
         n_unknown=n_unknown,
         packing=packing,
         start_node=np.array([node for node, _, _ in graph.start], np.int64),
         start_p=np.array([p for _, _, p in graph.start], float),
     )
+
+
+def _find_pairs(
+    flat: Flat,
+    row: Array,
+    landing: Array,
+    uses: tuple[Array, Array, Array],
+    n_levels: int,
+    horizon: int,
+) -> _Pairs:
+    """The pairs of branches with these rows and landings.
+
+    uses: for each branch the level, the first and the last layer of its cell. A pair belongs to the
+    lowest CHANCE level that uses it. A decision then reads what that level computed one layer
+    later, so it is not computed again.
+    """
+    level, first, last = uses
+    key = landing * max(len(flat.row_ptr), 1) + row
+    _, some, pair = np.unique(key, return_index=True, return_inverse=True)
+    chance = level >= FIRST_CHANCE_LEVEL
+    pair_level = np.full(len(some), n_levels)
+    np.minimum.at(pair_level, pair[chance], level[chance])
+    alone = pair_level[pair] == n_levels
+    pair_level[pair[alone]] = level[alone]
+    later = ~chance & ~alone
+    pair_first, pair_last = _join_windows(pair, len(some), (first + later, last + later), horizon)
+    return _Pairs(pair, some, row[some], landing[some], pair_level, pair_first, pair_last)
+
+
+def _find_groups(flat: Flat, pairs: _Pairs, n_unknown: int, horizon: int) -> _Groups:
+    """The groups by level and first layer, and the pairs in their order."""
+    where = pairs.level * max(len(flat.landing_ptr), 1) + pairs.landing
+    key = where * 2 + (pairs.row >= n_unknown)
+    _, member, group = np.unique(key, return_index=True, return_inverse=True)
+    first, last = _join_windows(group, len(member), (pairs.first, pairs.last), horizon)
+    order = np.lexsort((np.arange(len(member)), first, pairs.level[member]))
+    of_pair = _invert(order)[group]
+    listed = np.lexsort((pairs.row, of_pair))
+    member = member[order]
+    landing, level = pairs.landing[member], pairs.level[member]
+    return _Groups(of_pair[listed], listed, landing, level, first[order], last[order])
+
+
+def _join_windows(
+    owner: Array, count: int, window: tuple[Array, Array], horizon: int
+) -> tuple[Array, Array]:
+    """The smallest window of each owner that holds those of all that it owns."""
+    first, last = np.full(count, horizon), np.zeros(count, int)
+    np.minimum.at(first, owner, window[0])
+    np.maximum.at(last, owner, window[1])
+    return first, last
+
+
+def _invert(order: Array) -> Array:
+    """The place of each number in a permutation."""
+    place = np.empty(len(order), int)
+    place[order] = np.arange(len(order))
+    return place
 
 
 def _find_windows(graph: Graph, flat: Flat, cells: Array) -> tuple[Array, Array]:

@@ -235,9 +235,9 @@ class StripeEngine(Compiled):
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
         """The tables of values over sets of laws; empty for exact values, None for other rules."""
-        if belief.form != CERTIFIED:
+        if belief.form != CERTIFIED and not self.over_sets:
             return None
-        quick = belief.rounds == ONE_ROUND
+        quick = belief.form == CERTIFIED and belief.rounds == ONE_ROUND
         tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
         if quick:
             kernels.fill_tables(belief.radius, tables)

@@ -31,7 +31,7 @@ from pkd.engine.stripes.columns import (
     spread,
     table_gains,
 )  # fmt: skip
-from pkd.optimism import NO_BONUS, ONE_ROUND
+from pkd.optimism import CERTIFIED, NO_BONUS, ONE_ROUND
 
 
 class Stripes(NamedTuple):
@@ -179,8 +179,8 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
         V(x, y) = max Q over actions
 
     CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
-    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None for all other
-    forms, so that they need not wait for this code to be compiled.
+    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None: no such code
+    is compiled.
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
@@ -305,10 +305,10 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 low,
                                 high,
                             )
-                        if tables is not None:
+                        if tables is not None and form == CERTIFIED:
                             moments_and_edge(
-                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s, edge,
-                                copies,
+                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
+                                edge, copies,
                             )  # fmt: skip
                             if b.rounds == ONE_ROUND:
                                 table_gains(
@@ -316,15 +316,16 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 )  # fmt: skip
                             else:
                                 exact_gains(
-                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, copies,
-                                    edge, radius[row], b.rounds, gaps, gains,
+                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
+                                    copies, edge, radius[row], b.rounds, gaps, gains,
                                 )  # fmt: skip
                             mvp = not is_capped(seen, b.free, scale)
                             add_set_values(
-                                copies, e, s, gains, n, b.sign, mvp, factor, term, scale, ranged,
-                                low, high, constant, top, keep, weight, q,
+                                copies, e, s, gains, n, b.sign, mvp, factor, term, scale,
+                                ranged, low, high, constant, top, keep, weight, q,
                             )  # fmt: skip
-                        elif is_capped(seen, b.free, scale):
+                            continue
+                        if is_capped(seen, b.free, scale):
                             for i in range(n):
                                 value = constant + high[i] if ranged else top
                                 q[i] = q[i] + weight * value if keep else value

@@ -1,0 +1,293 @@
+"""The certified rule beside the others: regret, violations, and when learning may stop.
+
+    python benchmarks/certified.py regret [--seeds 20] [--episodes 20000] [--workers 2]
+    python benchmarks/certified.py violations [--runs 2000]
+    python benchmarks/certified.py stopping [--runs 50]
+    python benchmarks/certified.py sweeps
+
+`regret`: every shipped model under every rule. `violations`: many runs of the certified rule, and
+in how many of them some upper value fell below the optimum, or some lower value rose above it.
+`stopping`: runs until the certified gap is a tenth of what there is to gain, whether the robust
+policy was then that good, and how many episodes the bound of the paper would ask for. `sweeps`: the
+time of one certified sweep against one exact sweep of the same model, in one run.
+
+Each prints a Markdown table and writes it to out/certified-NAME.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+import pkd
+from pkd import workers
+
+# Words that name a model, as `pkd.as_problem` finds it, and what is learned of it.
+MODELS = (
+    "admission", "american_put", "autoscaler", "battery", "blackjack", "gambler", "grid",
+    "inventory", "kuhn", "late_actions", "maintenance", "missing_observations", "pricing",
+    "random_mdp", "riverswim", "tank", "two_state_chain", "wind",
+)  # fmt: skip
+UNKNOWN_DELAY = "autoscaler, unknown delay law"
+STOPPING = (
+    "admission", "gambler", "kuhn", "late_actions", "maintenance", "pricing", "random_mdp",
+    "riverswim", "two_state_chain", "wind",
+)  # fmt: skip
+RULES: dict[str, pkd.Optimism] = {
+    "certified": pkd.Certified(),
+    "set alone": pkd.Certified(minimax=False),
+    "mvp": pkd.MVP(),
+    "practical": pkd.MVP.practical(),
+    "hoeffding": pkd.Hoeffding(),
+    "greedy": pkd.Greedy(),
+    "posterior": pkd.PosteriorSampling(),
+}
+SUMMARY = (
+    "Regret as published / certified: least {least:.1f}, median {median:.1f}. {seeds} seeds, "
+    "{episodes:,} episodes, delta 0.05. Violations: runs with any."
+)
+GOAL = 0.95
+GAP = 0.1  # of the way from the first policy to the optimum, where a run stops
+
+
+@lru_cache(maxsize=2)
+def build(name: str) -> tuple[pkd.Compiled, pkd.Law, float]:
+    """The compiled model, its law and its optimal value."""
+    if name == UNKNOWN_DELAY:
+        from pkd_delay.autoscaler import autoscaler
+
+        problem: pkd.Problem = autoscaler(delay_law="unknown")
+    else:
+        problem = pkd.as_problem(name)
+    compiled, law = pkd.compile(problem.model()), problem.law()
+    return compiled, law, pkd.plan(compiled, law).value
+
+
+def learn(name: str, rule: str, seed: int, episodes: int) -> tuple[float, float, float, int, int]:
+    """(regret, first value, episodes to the goal, upper and lower violations) of one run."""
+    compiled, law, optimum = build(name)
+    run = pkd.learn(compiled, law, episodes, optimism=RULES[rule], seed=seed, optimal_value=optimum)
+    reached = run.episodes_to(GOAL, baseline=worst(name)) or math.inf
+    return (
+        float(run.regret[-1]), float(run.policy_values[0]), reached, run.violations,
+        run.lower_violations,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def worst(name: str) -> float:
+    """The value of the first policy of MVP, which knows nothing: there the way starts."""
+    compiled, law, optimum = build(name)
+    run = pkd.learn(compiled, law, 1, optimism=pkd.MVP(), optimal_value=optimum)
+    return float(run.policy_values[0])
+
+
+def study_regret(args: argparse.Namespace) -> list[str]:
+    names = args.models or [*MODELS, UNKNOWN_DELAY]
+    jobs = [
+        (name, rule, seed, args.episodes)
+        for name in names
+        for rule in args.rules
+        for seed in range(args.seeds)
+    ]
+    found = dict(zip(jobs, spread(learn, jobs, args), strict=True))
+    head = ["model", "features"]
+    head += [f"regret: {RULES[rule].label}" for rule in args.rules]
+    head += [f"episodes to {GOAL:.0%}: {rule}" for rule in args.rules]
+    head += ["as published / certified", "violations, upper", "violations, lower"]
+    rows, ratios = [], []
+    for name in names:
+        runs = {
+            rule: [found[name, rule, seed, args.episodes] for seed in range(args.seeds)]
+            for rule in args.rules
+        }
+        regrets = {rule: statistics.mean(run[0] for run in runs[rule]) for rule in args.rules}
+        goals = {rule: statistics.median(run[2] for run in runs[rule]) for rule in args.rules}
+        row = [name, str(len(build(name)[0].features))]
+        row += [f"{regrets[rule]:,.4g}" for rule in args.rules]
+        row += [f"{goals[rule]:,.0f}" if goals[rule] < math.inf else "-" for rule in args.rules]
+        if "mvp" in regrets and "certified" in regrets:
+            ratios.append(regrets["mvp"] / regrets["certified"])
+            row.append(f"{ratios[-1]:,.1f}")
+        else:
+            row.append("")
+        row += [", ".join(count(runs, args.rules, at) or ["none"]) for at in (3, 4)]
+        rows.append(row)
+    lines = markdown(head, rows)
+    if ratios:
+        lines += ["", SUMMARY.format(
+            least=min(ratios), median=statistics.median(ratios), seeds=args.seeds,
+            episodes=args.episodes,
+        )]  # fmt: skip
+    return lines
+
+
+def count(runs: dict[str, list[tuple[float, ...]]], rules: Iterable[str], at: int) -> list[str]:
+    """In how many runs of each rule something was violated."""
+    found = {rule: sum(run[at] > 0 for run in runs[rule]) for rule in rules}
+    return [f"{rule} {number}" for rule, number in found.items() if number]
+
+
+def study_violations(args: argparse.Namespace) -> list[str]:
+    names = args.models or [*MODELS, UNKNOWN_DELAY]
+    each = math.ceil(args.runs / len(names))
+    jobs = [
+        (name, "certified", 1000 + seed, args.episodes) for name in names for seed in range(each)
+    ]
+    found = spread(learn, jobs, args)
+    rows = []
+    for i, name in enumerate(names):
+        part = found[i * each : (i + 1) * each]
+        rows.append([name, str(each), str(sum(run[3] > 0 for run in part)),
+                     str(sum(run[4] > 0 for run in part))])  # fmt: skip
+    total = [sum(run[at] > 0 for run in found) for at in (3, 4)]
+    rows.append(["all", str(len(found)), *map(str, total)])
+    head = ["model", "runs", "with an upper value below V*", "with a lower value above V*"]
+    return [*markdown(head, rows), "", f"{args.episodes:,} episodes each, delta 0.05."]
+
+
+def stop(name: str, seed: int) -> tuple[float, float, float]:
+    """(episodes, gap, what the robust policy loses) of a run that stops by itself."""
+    compiled, law, optimum = build(name)
+    goal = GAP * (optimum - worst(name))
+    run = pkd.learn(compiled, law, until=goal, seed=seed, optimal_value=optimum)
+    assert run.interval is not None
+    assert run.interval.robust is not None
+    loss = optimum - float(pkd.evaluate(compiled, law, run.interval.robust))
+    return len(run.returns), goal, loss
+
+
+def study_stopping(args: argparse.Namespace) -> list[str]:
+    names = args.models or STOPPING
+    jobs = [(name, seed) for name in names for seed in range(args.runs)]
+    found = spread(stop, jobs, args)
+    rows = []
+    for i, name in enumerate(names):
+        part = found[i * args.runs : (i + 1) * args.runs]
+        goal = part[0][1]
+        episodes = sorted(run[0] for run in part)
+        worst_loss = max(run[2] for run in part)
+        rows.append([
+            name, f"{goal:.4g}", f"{statistics.median(episodes):,.0f}",
+            f"{episodes[0]:,} to {episodes[-1]:,}", f"{worst_loss:.3g}",
+            str(sum(run[2] > goal for run in part)), f"{ask_paper(name, goal):.2g}",
+        ])  # fmt: skip
+    head = ["model", "epsilon", "episodes, median", "range", "largest loss of the robust policy",
+            "runs that lost more than epsilon", "episodes by the paper's bound"]  # fmt: skip
+    way = "a tenth of the way from the first policy of MVP to the optimum"
+    return [*markdown(head, rows), "", f"{args.runs} runs each, delta 0.05. epsilon: {way}."]
+
+
+def ask_paper(name: str, goal: float) -> float:
+    """The least power of two K at which the explicit regret bound is at most K epsilon."""
+    compiled, _, _ = build(name)
+    episodes = 1
+    while pkd.bounds.regret_bound(compiled.model, episodes).total > goal * episodes:
+        episodes *= 2
+        if episodes > 2**80:
+            return math.inf
+    return float(episodes)
+
+
+def study_sweeps(args: argparse.Namespace) -> list[str]:
+    import pkd_delay
+
+    rng = np.random.default_rng(0)
+    P = np.zeros((20, 4, 20))
+    for s in range(20):
+        for a in range(4):
+            P[s, a, rng.choice(20, 5, replace=False)] = rng.dirichlet(np.ones(5))
+    large = pkd_delay.DelayedMDP.constant(pkd.TabularMDP(P, rng.random((20, 4)), 20), 8)
+    problems: dict[str, Callable[[], tuple[pkd.Compiled, pkd.Law]]] = {
+        name: lambda name=name: build(name)[:2]  # type: ignore[misc]
+        for name in (
+            args.models or ["riverswim", "gambler", "kuhn", "inventory", "autoscaler", "battery"]
+        )
+    }
+    problems["constant delay 8, S=20 A=4 B=5 H=20"] = lambda: (
+        pkd.compile(large.known()), large.law(),
+    )  # fmt: skip
+    rows = []
+    for name, make in problems.items():
+        compiled, law = make()
+        run = pkd.learn(compiled, law, 300)
+        times = {}
+        truth = compiled.truth(law).belief
+        beliefs = {"exact": truth}
+        for rule in ("certified", "set alone", "mvp"):
+            beliefs[rule] = pkd.optimistic_plan(
+                compiled, run.counts, episodes=300, optimism=RULES[rule]
+            ).belief
+        policy = compiled.policy()
+        for belief in beliefs.values():
+            compiled.sweep(belief, policy, follow=False)
+        for what in [*beliefs] * args.repeats:
+            began = time.perf_counter()
+            compiled.sweep(beliefs[what], policy, follow=False)
+            times.setdefault(what, []).append(time.perf_counter() - began)
+        exact = statistics.median(times["exact"])
+        row = [name, type(compiled).__name__, f"{1e3 * exact:.3g}"]
+        row += [
+            f"{statistics.median(times[what]) / exact:.2f}"
+            for what in ("certified", "set alone", "mvp")
+        ]
+        rows.append(row)
+        print(row, flush=True)
+    head = [
+        "model",
+        "engine",
+        "exact sweep, ms",
+        "certified / exact",
+        "set alone / exact",
+        "MVP / exact",
+    ]
+    return markdown(head, rows)
+
+
+def spread(function: Callable[..., object], jobs: list, args: argparse.Namespace) -> list:
+    from tqdm import tqdm
+
+    with tqdm(total=len(jobs), mininterval=5) as bar:
+        return workers.spread(function, jobs, args.workers, bar.update)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + [
+        "| " + " | ".join(row) + " |" for row in rows
+    ]
+
+
+STUDIES = {"regret": study_regret, "violations": study_violations, "stopping": study_stopping,
+           "sweeps": study_sweeps}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--models", nargs="*")
+    parser.add_argument("--rules", nargs="*", choices=RULES, default=list(RULES))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--episodes", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=None)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--workers", type=int, default=workers.available())
+    parser.add_argument("--out", type=Path, default=Path("out"))
+    args = parser.parse_args()
+    args.runs = args.runs or {"violations": 2000, "stopping": 50}.get(args.study, 0)
+    lines = STUDIES[args.study](args)
+    print("\n".join(lines))
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / f"certified-{args.study}.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
