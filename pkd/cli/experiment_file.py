@@ -123,11 +123,12 @@ def _read_list(
             findings.extend(f"{where}: {finding}" for finding in problem.findings)
     if all(isinstance(label, int) for label in made):
         return list(made.values())
+    from pkd.experiments.play import name_agent
     from pkd.experiments.spec import label_model, make_agent
 
     name = (lambda words: label_model(words.split())) if key == "models" else None
     return {
-        (name(words) if name else make_agent(words).label)
+        (name(words) if name else name_agent(make_agent(words)))
         if isinstance(label, int)
         else label: words
         for label, words in made.items()

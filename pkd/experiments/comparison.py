@@ -69,8 +69,9 @@ def compare(
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> comparison = pkd.compare({"coin": coin}, ["mvp", "practical"], episodes=2000, seeds=3)
-    >>> pair = comparison.pair("coin", "MVP, practical constants", "MVP, theory constants")
+    >>> agents = {"published": "mvp", "small": "practical"}
+    >>> comparison = pkd.compare({"coin": coin}, agents, episodes=2000, seeds=3)
+    >>> pair = comparison.pair("coin", "small", "published")
     >>> pair.difference < 0 and pair.high < 0  # small constants have less regret here
     True
     """

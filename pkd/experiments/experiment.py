@@ -69,8 +69,9 @@ def experiment(
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> results = pkd.experiment({"coin": coin}, ["practical", "greedy"], 200, seeds=3)
-    >>> len(results), results.models, results.curves("coin", "Greedy (no bonus)").shape
+    >>> agents = {"small": "practical", "none": "greedy"}
+    >>> results = pkd.experiment({"coin": coin}, agents, 200, seeds=3)
+    >>> len(results), results.models, results.curves("coin", "none").shape
     (6, ('coin',), (3, 200))
     """
     grid = make_grid(models, agents, episodes, seeds, delta=delta, replan=replan)

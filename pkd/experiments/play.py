@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pkd.engine import Compiled
     from pkd.engine.compiled import Truth
 
-__all__ = ["Player", "World", "describe_agent", "play"]
+__all__ = ["Player", "World", "describe_agent", "name_agent", "play"]
 
 Player = Agent | Optimism
 
@@ -121,7 +121,7 @@ class World:
         return Record(
             **parts,
             optimal_value=float(self.optimum),
-            label=agent.label,
+            label=name_agent(agent),
             model=self.label or type(self.compiled.model).__name__,
             guarantee=agent.guarantee,
             config=config,
@@ -184,6 +184,11 @@ class World:
             "plans": np.zeros(0, np.int64),
             "seconds": time.perf_counter() - began,
         }
+
+
+def name_agent(agent: Player) -> str:
+    """How tables name an agent; a rule without its guarantee, which has a column of its own."""
+    return agent.name if isinstance(agent, Optimism) else agent.label
 
 
 def describe_agent(agent: Player) -> dict[str, Any]:

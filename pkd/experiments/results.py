@@ -42,9 +42,9 @@ class Results:
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
-    >>> results = pkd.experiment({"coin": coin}, ["mvp", "greedy"], 100, seeds=2)
+    >>> results = pkd.experiment({"coin": coin}, {"a": "mvp", "b": "greedy"}, 100, seeds=2)
     >>> results.agents
-    ('MVP, theory constants', 'Greedy (no bonus)')
+    ('a', 'b')
     >>> columns = results.arrays()
     >>> columns["seed"].tolist(), columns["regret_is"].tolist()[:1]
     ([0, 1, 0, 1], ['exact'])

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from pkd.experiments.agent import Agent
-from pkd.experiments.play import Player, World, describe_agent
+from pkd.experiments.play import Player, World, describe_agent, name_agent
 from pkd.model import ModelError
 from pkd.optimism import MVP, Certified, Greedy, Hoeffding, Optimism, PosteriorSampling
 from pkd.planning import check_schedule, resolve
@@ -104,8 +104,8 @@ def make_grid(
     """The grid of what a user gave; one ModelError names everything that is wrong with it.
 
     >>> grid = make_grid("riverswim --horizon 30", ["mvp:c1=1", "greedy"], 1000, 5)
-    >>> grid.models[0].label, [agent.label for agent in grid.agents], len(grid)
-    ('riverswim --horizon 30', ['MVP, c1=1, c2=44.4444', 'Greedy (no bonus)'], 10)
+    >>> grid.models[0].label, [agent.words for agent in grid.agents], len(grid)
+    ('riverswim --horizon 30', ['mvp:c1=1', 'greedy'], 10)
     """
     findings: list[str] = []
     with _collect(findings):
@@ -125,8 +125,8 @@ def make_grid(
 def make_agent(words: str, options: Mapping[str, Any] | None = None) -> Player:
     """The agent that words stand for: NAME or module:Class, then :key=value,... for its options.
 
-    >>> make_agent("mvp:c1=1,c2=1").label, make_agent("posterior", {"prior": 0.5}).label
-    ('MVP, c1=1, c2=1', 'Posterior sampling, prior 0.5')
+    >>> make_agent("mvp:c1=1,c2=2").to_config()["c2"], make_agent("posterior", {"prior": 0.5})
+    (2, PosteriorSampling(prior=0.5))
     """
     name, typed = split_words(words)
     chosen = {**typed, **(options or {})}
@@ -233,9 +233,9 @@ def _read_agent(label: str | None, given: Any) -> AgentSpec:
     if isinstance(given, AgentSpec):
         return given
     if isinstance(given, str):
-        return AgentSpec(label or make_agent(given).label, given)
+        return AgentSpec(label or name_agent(make_agent(given)), given)
     made = _check_agent("it", given)
-    return AgentSpec(label or made.label, given=made)
+    return AgentSpec(label or name_agent(made), given=made)
 
 
 def _read_all(

@@ -70,7 +70,7 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
         for ax in (left, right):
             ax.set_prop_cycle(color=COLOURS)
         for runs in agents:
-            label = runs[0].label + ("" if _is_exact(runs) else ", estimated")
+            label = _write_label(runs)
             plot_regret(runs, ax=left, label=label)
             _plot_value(runs, right, label)
         optimum = agents[0][0].optimal_value
@@ -99,6 +99,14 @@ def _plot_value(runs: Sequence[Run | Record], ax: Axes, label: str) -> None:
         sums = np.cumsum(np.mean([run.returns for run in runs], axis=0))[k]
         mean = np.diff(sums, prepend=0.0) / np.diff(k, prepend=-1)
     ax.step(k + 1, mean, where="post", label=label)
+
+
+def _write_label(runs: Sequence[Run | Record]) -> str:
+    """The agent, whether its regret is only estimated, and what is guaranteed."""
+    label, guarantee = runs[0].label, runs[0].guarantee
+    estimated = "" if _is_exact(runs) else ", estimated"
+    told = guarantee in label.lower()
+    return f"{label}{estimated}" if told else f"{label}{estimated}, {guarantee}"
 
 
 def _is_exact(runs: Sequence[Run | Record]) -> bool:
