@@ -19,6 +19,7 @@ A key of a model is a long flag of the command line; a model may also be its wor
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any
 import attrs
 
 from pkd.cli.config import list_flags
-from pkd.experiments.spec import Grid, make_grid
+from pkd.experiments.spec import Grid, Named, make_grid
 from pkd.model import ModelError
 from pkd.problem import registered
 
@@ -103,41 +104,27 @@ def find_file(word: str) -> Path:
 
 def _read_list(
     path: Path, entries: dict[str, Any], key: str, read: Any, findings: list[str]
-) -> dict[str, str] | list[str]:
-    """The models or agents in words, {label: words} where they have labels."""
+) -> list[Named]:
+    """The models or agents in words, with the labels that they have."""
     given = entries.get(key, [])
-    listed = given if isinstance(given, list) else [given]
-    made: dict[str | int, str] = {}
-    for place, one in enumerate(listed, 1):
-        where = f"{key.removesuffix('s')} {place}"
+    made = []
+    for place, one in enumerate(given if isinstance(given, list) else [given], 1):
         try:
             if isinstance(one, str):
-                made[place] = one
+                made.append(Named(None, one))
             elif isinstance(one, dict):
                 table = dict(one)
                 label = table.pop("label", None)
-                made[place if label is None else str(label)] = read(str(path), table)
+                made.append(Named(None if label is None else str(label), read(str(path), table)))
             else:
                 raise ModelError(f"expected words or a table, found {one!r}")
         except ModelError as problem:
+            where = f"{key.removesuffix('s')} {place}"
             findings.extend(f"{where}: {finding}" for finding in problem.findings)
-    if all(isinstance(label, int) for label in made):
-        return list(made.values())
-    from pkd.experiments.play import name_agent
-    from pkd.experiments.spec import label_model, make_agent
-
-    name = (lambda words: label_model(words.split())) if key == "models" else None
-    return {
-        (name(words) if name else name_agent(make_agent(words)))
-        if isinstance(label, int)
-        else label: words
-        for label, words in made.items()
-    }
+    return made
 
 
 def _word_model(path: str, table: dict[str, Any]) -> str:
-    import shlex
-
     if not isinstance(table.get("model"), str):
         raise ModelError("a table of a model needs model = NAME")
     name = table.pop("model")

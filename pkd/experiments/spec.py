@@ -29,7 +29,7 @@ from pkd.problem import as_model, load_object, load_point, parse_options, regist
 from pkd.schedule import read_schedule
 
 __all__ = [
-    "AGENTS", "RULES", "AgentSpec", "Grid", "ModelSpec", "label_model", "list_agents",
+    "AGENTS", "RULES", "AgentSpec", "Grid", "ModelSpec", "Named", "label_model", "list_agents",
     "make_agent", "make_grid", "split_agents",
 ]  # fmt: skip
 
@@ -43,6 +43,14 @@ RULES: dict[str, Callable[[], Optimism]] = {
     "greedy": Greedy,
     "posterior": PosteriorSampling,
 }
+
+
+@attrs.frozen
+class Named:
+    """A model or an agent that a user gave, with a label or without."""
+
+    label: str | None
+    given: Any
 
 
 @attrs.frozen
@@ -246,7 +254,9 @@ def _read_all(
     if isinstance(given, Mapping):
         labelled = given.items()
     elif isinstance(given, list | set) or (isinstance(given, tuple) and not _is_pair(given)):
-        labelled = [(None, one) for one in given]
+        labelled = [
+            (one.label, one.given) if isinstance(one, Named) else (None, one) for one in given
+        ]
     else:
         labelled = [(None, given)]
     made = []
