@@ -70,7 +70,8 @@ def play(
     ([1.25, 2.5, 3.75, 5.0], 'estimated')
     """
     check_schedule(episodes, delta)
-    world = World(*resolve(problem, None), label)
+    name = label or (problem if isinstance(problem, str) else None)
+    world = World(*resolve(problem, None), name)
     return world.play(agent, int(episodes), int(seed), delta=delta, replan=replan)
 
 
