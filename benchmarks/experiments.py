@@ -1,7 +1,7 @@
 """Experiments are the same bytes whoever computes them, and whenever they are interrupted.
 
   python benchmarks/experiments.py --out out                    a small grid, 5 kills
-  python benchmarks/experiments.py --seeds 20 --kills 20 --out out    the full one: 12 models, 8 agents
+  python benchmarks/experiments.py --seeds 20 --kills 20 --out out       all: 12 models, 8 agents
 
 One grid is computed by one process, by two processes, by a Dask scheduler with two worker processes
 on 127.0.0.1, and by a process that is killed (signal 9) at random moments and started again. The
