@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.unknown_table import UnknownTable as UnknownTable
 
 __version__ = "0.1.0"
 
@@ -102,6 +103,7 @@ _HOMES = {
     "simulation": ["Simulator", "simulate"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.

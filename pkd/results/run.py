@@ -49,7 +49,7 @@ class Run:
     >>> import pkd
     >>> stay, toss = [0.0, 1.0], [0.5, 0.5]
     >>> coin = pkd.TabularMDP([[toss, stay[::-1]], [toss, stay]], [[0, 0], [1, 1]], horizon=3)
-    >>> run = pkd.learn(coin.model(), coin.law(), 4)  # too few to learn: 1 of 1.25 in each
+    >>> run = pkd.learn(coin, 4, optimism=pkd.MVP())  # too few to learn: 1 of 1.25 in each
     >>> run.regret.tolist(), run.violations, run.episodes_to(0.8, baseline=0.0)
     ([0.25, 0.5, 0.75, 1.0], 0, 1)
     """

@@ -145,7 +145,8 @@ def test_learn_reports_regret_against_the_exact_optimum(climb: str) -> None:
     """
     assert main(["learn", climb, "--episodes", "1", "--csv", "results.csv"]) == 0
     (row,) = rows_of("results.csv")
-    numbers = {key: float(row[key]) for key in row if key != "seconds"}
+    assert 0 < float(row["certified gap"]) <= 6  # all returns are within [0, 6]
+    numbers = {key: float(row[key]) for key in row if key not in ("seconds", "certified gap")}
     assert numbers == {
         "seed": 0,
         "optimal value": 4,
@@ -182,12 +183,13 @@ def test_a_saved_run_can_be_loaded(climb: str) -> None:
 
 
 WORDS = {
+    "certified": "Certified",
     "mvp": "MVP, as published",
     "mvp-max": "MVP (max form), no guarantee",
-    "practical": "MVP, practical constants",
+    "practical": "MVP, practical constants, no guarantee",
     "hoeffding": "Hoeffding, as published",
-    "greedy": "Greedy (no bonus)",
-    "posterior": "Posterior sampling, prior 1",
+    "greedy": "Greedy (no bonus), no guarantee",
+    "posterior": "Posterior sampling, prior 1, no guarantee",
 }
 
 
@@ -209,7 +211,7 @@ def test_an_experiment_file_stands_for_its_flags(
     )
     main(["learn", "--config", "experiment.toml"])
     assert capsys.readouterr().out.startswith(
-        "climb.npz: Greedy (no bonus), 25 episodes, replanning: every, delta 0.05\n"
+        "climb.npz: Greedy (no bonus), no guarantee, 25 episodes, replanning: every, delta 0.05\n"
     )
 
 

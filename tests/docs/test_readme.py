@@ -13,7 +13,7 @@ README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding=
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
 def test_a_code_block_of_the_readme_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, "README.md", "exec"), {})
-    assert "<Run: 2000 episodes with MVP, practical constants;" in capsys.readouterr().out
+    assert "<Run: 2000 episodes with Certified;" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
