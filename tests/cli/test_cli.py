@@ -409,7 +409,8 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["agent"] for row in rows] == ["MVP, as published", "Greedy (no bonus)"]
+    assert [row["agent"] for row in rows] == ["MVP", "Greedy (no bonus)"]
+    assert [row["guarantee"] for row in rows] == ["as published", "no guarantee"]
     assert (rows[0]["return per episode"], rows[0]["95% from"], rows[0]["to"]) == (
         "3.0",
         "1.0",
