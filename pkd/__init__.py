@@ -27,13 +27,22 @@ if TYPE_CHECKING:
     from pkd.evaluation import Evaluation as Evaluation
     from pkd.evaluation import evaluate as evaluate
     from pkd.experiments.agent import Agent as Agent
+    from pkd.experiments.agents import CountsPerState as CountsPerState
+    from pkd.experiments.agents import Oracle as Oracle
+    from pkd.experiments.agents import PerState as PerState
+    from pkd.experiments.agents import RandomPlay as RandomPlay
+    from pkd.experiments.agents import as_rule as as_rule
     from pkd.experiments.comparison import Comparison as Comparison
     from pkd.experiments.comparison import compare as compare
     from pkd.experiments.experiment import experiment as experiment
+    from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
     from pkd.experiments.play import play as play
+    from pkd.experiments.q_learning import QLearner as QLearner
+    from pkd.experiments.q_learning import QLearning as QLearning
     from pkd.experiments.record import Record as Record
     from pkd.experiments.results import Results as Results
     from pkd.experiments.results import load_results as load_results
+    from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
@@ -90,6 +99,10 @@ _HOMES = {
     "experiments.play": ["play"],
     "experiments.record": ["Record"],
     "experiments.results": ["Results", "load_results"],
+    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
+    "experiments.optimistic_q": ["OptimisticQ"],
+    "experiments.q_learning": ["QLearner", "QLearning"],
+    "experiments.ucbvi": ["UCBVI"],
     "check": ["check_model"],
     "check.samples": ["check_samples"],
     "engine": ["Compiled", "compile"],

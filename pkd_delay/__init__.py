@@ -12,10 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pkd_delay.agents import Chen2023 as Chen2023
+    from pkd_delay.agents import DelayAwareQ as DelayAwareQ
+    from pkd_delay.agents import MemorylessQ as MemorylessQ
     from pkd_delay.environment import DelayedEnv as DelayedEnv
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.planners import QMDP as QMDP
+    from pkd_delay.planners import IgnoreDelay as IgnoreDelay
+    from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
     from pkd_delay.planning import learn as learn
     from pkd_delay.planning import optimistic_plan as optimistic_plan
     from pkd_delay.planning import plan as plan
@@ -36,14 +42,20 @@ if TYPE_CHECKING:
 
 # Imported when first used: Gymnasium is an extra, and the command line asks only for names.
 _HOME_OF = {
+    "Chen2023": "agents",
+    "DelayAwareQ": "agents",
     "Delayed": "process",
     "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
     "DelayLaw": "law",
     "Episode": "record",
+    "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "MemorylessQ": "agents",
+    "ModelBasedSimulation": "planners",
+    "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
     "UnknownDelay": "unknown",

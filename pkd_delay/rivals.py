@@ -1,98 +1,27 @@
-"""What MVP-Delayed is measured against: two rivals that do not use the structure of the delay.
+"""What MVP-Delayed is measured against in the demo: an agent that takes old news for new.
 
 `IgnoringDelay` takes the last shown state for the current one: it plans for the base, and is paid
-in the delayed world. `CountsPerState` keeps the augmented model and its known half but forgets
-phi_Z, so that nothing learned in one augmented state helps in another: plain MVP on the augmented
-MDP.
+in the delayed world. `learn_ignoring_delay` learns that plan. `pkd.CountsPerState` of an augmented
+model is the other rival: plain MVP on the augmented MDP. All rivals on the interface of `pkd.Agent`
+are in `pkd_delay.agents`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import pkd
-from pkd import Known, PartiallyKnownMDP, UnknownReward
+from pkd import CountsPerState
 from pkd_delay.process import Delayed
 from pkd_delay.simulator import simulate
 
 if TYPE_CHECKING:
-    from pkd.model import Branch, Law
     from pkd.optimism import Optimism
 
-__all__ = ["CountsPerState", "IgnoringDelay", "Own", "learn_ignoring_delay"]
-
-
-class Own(NamedTuple):
-    """A feature that no other state shares."""
-
-    x: Any
-    y: Any
-    action: Any
-    y_next: Any
-    feature: Any  # the shared one, by which the truth is looked up
-
-
-class CountsPerState(PartiallyKnownMDP):
-    """A model with phi_Z forgotten: every (x, y, a, y') is a feature of its own.
-
-    It learns from visited states only. A feature comes with one y', so its share in the union bound
-    is 1: it does not pay log |Y|.
-    """
-
-    def __init__(self, model: PartiallyKnownMDP) -> None:
-        self.shared = model
-        self.horizon = model.horizon
-        self.return_range = model.return_range
-
-    def law(self, law: Law) -> Callable[[Own], Mapping[Any, float]]:
-        """The truth of this model, from that of the model it was made of."""
-        return lambda z: law[z.feature] if isinstance(law, Mapping) else law(z.feature)
-
-    def start(self) -> Any:
-        return self.shared.start()
-
-    def actions(self, x: Any, y: Any) -> Any:
-        return self.shared.actions(x, y)
-
-    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._own(x, y, a, self.shared.step(x, y, a))
-
-    def last_step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._own(x, y, a, self.shared.last_step(x, y, a))
-
-    def _own(self, x: Any, y: Any, a: Any, branches: Iterable[Branch]) -> list[Branch]:
-        return [
-            (p, y_next, z if isinstance(z, Known) else Own(x, y, a, y_next, z))
-            for p, y_next, z in branches
-        ]
-
-    def outcomes(self, z: Own) -> Iterable[Any]:
-        return self.shared.outcomes(z.feature)
-
-    def branching(self, z: Own) -> int:
-        return self.shared.branching(z.feature)
-
-    def share(self, z: Own, y: Any) -> float:
-        return 1.0
-
-    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
-        return self.shared.reward(x, y, a)
-
-    def final(self, x: Any, y: Any) -> float:
-        return self.shared.final(x, y)
-
-    def x_label(self, x: Any) -> str:
-        return self.shared.x_label(x)
-
-    def y_label(self, y: Any) -> str:
-        return self.shared.y_label(y)
-
-    def action_label(self, a: Any) -> str:
-        return self.shared.action_label(a)
+__all__ = ["CountsPerState", "IgnoringDelay", "learn_ignoring_delay"]
 
 
 class IgnoringDelay:

@@ -81,7 +81,7 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
         left.set_title(title)
         right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
         seeds = len(agents[0])
-        said = f"mean over {seeds} seeds; bands: 95% bootstrap intervals of the mean"
+        said = f"mean over {seeds} seeds; bands: 95% bootstrap intervals"
         right.set_title(said if seeds > 1 else "one seed")
         right.legend()
     return figure
@@ -94,11 +94,12 @@ def _plot_value(runs: Sequence[Run | Record], ax: Axes, label: str) -> None:
     if _is_exact(runs):
         k = np.unique(np.geomspace(1, count, POINTS).astype(int)) - 1
         mean = np.mean([run.policy_values[k] for run in runs], axis=0)
+        ax.step(k + 1, mean, where="post", label=label)
     else:
         k = np.unique(np.geomspace(1, count, WINDOWS).astype(int)) - 1
         sums = np.cumsum(np.mean([run.returns for run in runs], axis=0))[k]
         mean = np.diff(sums, prepend=0.0) / np.diff(k, prepend=-1)
-    ax.step(k + 1, mean, where="post", label=label)
+        ax.step(k + 1, mean, where="pre", label=label)
 
 
 def _write_label(runs: Sequence[Run | Record]) -> str:

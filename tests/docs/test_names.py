@@ -16,7 +16,13 @@ PAGES = [
 ]
 FILE = re.compile(r"`((?:pkd|pkd_delay|pkd_examples|tests|docs|benchmarks)/[\w./-]*)`")
 NAME = re.compile(r"`((?:pkd|pkd_delay|pkd_examples)(?:\.\w+)+)(?:\(.*?\))?`")
-GROUPS = {"pkd.models", "pkd.commands", "pkd.transformers", "pkd.demos"}  # of entry points
+GROUPS = {
+    "pkd.agents",
+    "pkd.models",
+    "pkd.commands",
+    "pkd.transformers",
+    "pkd.demos",
+}  # of entry points
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
