@@ -184,16 +184,17 @@ def learn_one(job: Job) -> pkd.Run:
 
 @lru_cache(maxsize=1)
 def build_world(words: tuple[str, ...]) -> tuple[str, pkd.Compiled, pkd.Law]:
-    """The name, the compiled model and the law that the words say.
+    """The label, the compiled model and the law that the words say.
 
     The kernels are compiled here too: that time is not a part of the seconds of a run.
     """
     import pkd
+    from pkd.experiments.spec import label_model
 
     found = find_model(model_arguments(words))
     compiled, law = pkd.compile(found.model), found.with_law()
     pkd.learn(compiled, law, 1, optimal_value=0.0)
-    return found.name, compiled, law
+    return label_model(words), compiled, law
 
 
 def make_rule(name: str) -> pkd.Optimism:

@@ -183,12 +183,13 @@ def list_agents() -> dict[str, EntryPoint]:
 
 
 def label_model(words: Sequence[str]) -> str:
-    """The words of a model as its label; `--option` and `=` of a flag are left out.
+    """The words of a model as its label; `--model`, `--option` and `=` of a flag are left out.
 
     >>> label_model(("inventory", "--option", "lead_time=2", "--horizon=9"))
     'inventory lead_time=2 --horizon 9'
     """
-    short = [word.removeprefix("--option=") for word in words if word != "--option"]
+    named = [word for word in words if word not in ("--model", "--option")]
+    short = [re.sub(r"^--(model|option)=", "", word) for word in named]
     return " ".join(re.sub(r"^(--[\w-]+)=", r"\1 ", word) for word in short)
 
 
