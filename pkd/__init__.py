@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pkd import results as results
     from pkd import workers as workers
     from pkd.certificate import Certificate as Certificate
+    from pkd.certificate import Evidence as Evidence
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
@@ -43,10 +44,15 @@ if TYPE_CHECKING:
     from pkd.experiments.results import Results as Results
     from pkd.experiments.results import load_results as load_results
     from pkd.experiments.ucbvi import UCBVI as UCBVI
+    from pkd.fitting import FittedLaw as FittedLaw
+    from pkd.fitting import fit_law as fit_law
     from pkd.flattening import flatten as flatten
     from pkd.graph import Graph as Graph
     from pkd.learner import OptimisticLearner as OptimisticLearner
     from pkd.learning import learn as learn
+    from pkd.logs import Log as Log
+    from pkd.logs import as_log as as_log
+    from pkd.logs import read_log as read_log
     from pkd.model import CHANCE as CHANCE
     from pkd.model import END as END
     from pkd.model import Branch as Branch
@@ -110,7 +116,9 @@ _HOMES = {
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
-    "certificate": ["Certificate", "certify"],
+    "certificate": ["Certificate", "Evidence", "certify"],
+    "logs": ["Log", "as_log", "read_log"],
+    "fitting": ["FittedLaw", "fit_law"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],

@@ -27,7 +27,7 @@ from pkd.return_moments import Array, Choices, find_moments
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["Choices", "Evaluation", "evaluate", "tabulate_weights"]
+__all__ = ["Choices", "Evaluation", "evaluate", "refuse_weights", "tabulate_weights"]
 
 MOST_VALUES = 1_000_000  # values that the law of a return may have
 SHOWN_FINDINGS = 10
@@ -63,8 +63,8 @@ def evaluate(
         return Evaluation(value, compiled, found, policy.action, policy.choices)
     act, plain = to_function(policy), compiled.plain
     try:
-        choices = plain.tabulate(_refuse_weights(act))
-    except _RandomisedError:
+        choices = plain.tabulate(refuse_weights(act))
+    except RandomisedError:
         return Evaluation(None, compiled, found, act)
     value, _ = plain.sweep(plain.truth(found).belief, choices, follow=True)
     return Evaluation(value, compiled, found, act, choices if plain is compiled else None)
@@ -147,17 +147,17 @@ def tabulate_weights(engine: NodeEngine, act: Act) -> Choices:
     return Choices(ptr, layers)
 
 
-class _RandomisedError(Exception):
+class RandomisedError(Exception):
     """A policy chooses at random."""
 
 
-def _refuse_weights(act: Act) -> Act:
-    """The policy, with a _RandomisedError where it chooses at random."""
+def refuse_weights(act: Act) -> Act:
+    """The policy, with a RandomisedError where it chooses at random."""
 
     def choose(h: int, x: Any, y: Any) -> Any:
         answer = act(h, x, y)
         if isinstance(answer, Mapping):
-            raise _RandomisedError
+            raise RandomisedError
         return answer
 
     return choose

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -301,6 +302,10 @@ class PartiallyKnownMDP(ABC):
 
     def note(self, x: Any, y: Any, a: Any) -> Hashable | None:
         """What compiled hindsight must know of this move; None: nothing."""
+        return None
+
+    def load_policy(self, path: str | Path) -> Callable[[int, Any, Any], Any] | None:
+        """A policy (h, x, y) -> action from a file of the adapter's own; None: it has no such."""
         return None
 
     def branches(self, x: Any, y: Any, a: Any, taken: int) -> list[Branch]:

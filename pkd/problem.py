@@ -9,8 +9,9 @@ What a name or a `module:object` stands for may be any of
     a PartiallyKnownMDP                       a model alone: it can be checked, not planned
     a callable that returns one of these      called with the user's options as keyword arguments
 
-An object that also has .picture(plan) draws its own optimal policy. A `transform` makes another
-problem of the one that was found, before its model and law are asked for.
+An object that also has .picture(plan) draws its own optimal policy; one with .remarks has lines
+that the command line shows on stderr, such as what its law was fitted to. A `transform` makes
+another problem of the one that was found, before its model and law are asked for.
 """
 
 from __future__ import annotations
@@ -88,6 +89,9 @@ class Found:
     model: PartiallyKnownMDP
     law: Law | None  # None: a model alone
     picture: Callable[[Any], Any] | None = None  # plan -> matplotlib axes
+    remarks: tuple[
+        str, ...
+    ] = ()  # what a user should know, from the problem before it is transformed
 
     def with_law(self) -> Law:
         """The law, or a ModelError that says how to give one."""
@@ -237,11 +241,11 @@ def find(
     thing = _made(word, dict(options or {}), horizon)
     alone = isinstance(thing, PartiallyKnownMDP)
     thing = Pair(thing, {}) if alone else _check(thing, word, "a model")
+    remarks = tuple(getattr(thing, "remarks", ()))
     if transform is not None:
         thing = transform(thing)
-    return Found(
-        word, thing.model(), None if alone else thing.law(), getattr(thing, "picture", None)
-    )
+    law = None if alone else thing.law()
+    return Found(word, thing.model(), law, getattr(thing, "picture", None), remarks)
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:

@@ -13,7 +13,8 @@ looks at the oldest entry at most, and only where the base moves by it or the de
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -247,6 +248,18 @@ class Augmented(PartiallyKnownMDP):
                 x_next, y_next, _, _ = self.read(move.x_next, move.y_next)
                 moves.append(Transition(x, y, action, x_next, y_next, move.reward))
         return Episode(moves, revealed)
+
+    def load_policy(self, path: str | Path) -> Callable[[int, Any, Any], Any]:
+        """The policy of a file that `DelayedPlan.save` wrote, as a function (h, x, y) -> action."""
+        from pkd_delay.policy import SavedPolicy
+
+        saved = SavedPolicy.load(path)
+
+        def act(h: int, x: Any, y: Any) -> Any:
+            state, _, queue, waited = self.read(x, y)
+            return saved.action(h, state, queue or (), waited)
+
+        return act
 
     def action_label(self, a: Any) -> str:
         return self.base.action_label(a)

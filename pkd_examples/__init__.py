@@ -11,7 +11,7 @@ optimal policy. The files use only the public names of `pkd`, and never each oth
 {'coin': {'heads': 0.4, 'tails': 0.6}}
 """
 
-from pkd_examples.fitting import fit_law, read_log
+from pkd import fit_law, read_log
 from pkd_examples.problem import Problem
 
 __all__ = ["Problem", "fit_law", "read_log"]

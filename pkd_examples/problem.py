@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import attrs
 
 import pkd
-from pkd_examples.fitting import fit_law, read_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +36,7 @@ class Problem(Generic[Model]):
     _model: Model
     _law: pkd.Law
     _picture: Callable[[Problem[Model], pkd.Plan, Axes], Axes]
+    remarks: tuple[str, ...] = ()  # what the command line tells its user about the law
 
     def __repr__(self) -> str:
         model = self._model
@@ -63,12 +63,15 @@ class Problem(Generic[Model]):
     ) -> Problem[Model]:
         """The same model with the law of a log; None changes nothing.
 
-        A log is an iterable of (z, x') pairs, or the path of a CSV file of them.
+        A log is an iterable of (z, x') pairs, or the path of a CSV file of them (`pkd.read_log`).
         """
         if log is None:
             return self
-        pairs = read_log(log) if isinstance(log, str | Path) else log
-        return attrs.evolve(self, law=fit_law(self._model, pairs, smoothing))
+        law = pkd.fit_law(self._model, log, smoothing)
+        said = law.log.summary().splitlines()
+        if law.log.unseen:
+            said[-1] += ": there the law is uniform"
+        return attrs.evolve(self, law=law, remarks=tuple(said))
 
 
 def choose(plan: pkd.Plan, h: int, x: Any, y: Any) -> Any:

@@ -163,7 +163,12 @@ def certified(
         return found if mvp is None or least else min(found, mvp(r, z, h, y, value))
 
     def choose(h: int, x: Any, y: Any, q: dict[Any, float]) -> float:
-        return max(q.values()) if policy is None else q[policy(h, x, y)]
+        if policy is None:
+            return max(q.values())
+        answer = policy(h, x, y)
+        if isinstance(answer, Mapping):  # it chooses at random
+            return sum(p * q[a] for a, p in answer.items())
+        return q[answer]
 
     return _solve(model, pay, after, choose=choose)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -126,7 +128,11 @@ def find_model(args: argparse.Namespace) -> Found:
             problem = transformer.transform(problem, args)
         return problem
 
-    return find(word, parse_options(args.option), args.horizon, transform)
+    found = find(word, parse_options(args.option), args.horizon, transform)
+    if multiprocessing.parent_process() is None:  # once, not in every worker
+        for remark in found.remarks:
+            print(remark, file=sys.stderr)
+    return found
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -11,7 +11,18 @@ import argparse
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, check, compare, demo, experiment, learn, plan, report, verify
+from pkd.cli import (
+    bound,
+    certify,
+    check,
+    compare,
+    demo,
+    experiment,
+    learn,
+    plan,
+    report,
+    verify,
+)
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
@@ -39,6 +50,7 @@ OWN: dict[str, Command] = {
     "learn": learn,
     "compare": compare,
     "experiment": experiment,
+    "certify": certify,
     "bound": bound,
     "check": check,
     "verify": verify,

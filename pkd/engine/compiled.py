@@ -402,12 +402,19 @@ class Compiled(ABC):
         return due
 
     def named_counts(self, tally: Tally) -> dict[Any, dict[Any, float]]:
-        """Counts by name: {z: {x': n}}, zeros left out."""
+        """Counts by name: {z: {x': n}}, zeros left out.
+
+        Of an unknown reward only the number, the mean and the variance of its payments are kept.
+        Its counts are two values with the same three: every rule makes the same of them.
+        """
         named: dict[Any, dict[Any, float]] = {}
         for row, z in enumerate(self.features):
             at = int(self.row_ptr[row])
             seen = np.flatnonzero(tally.counts[at : int(self.row_ptr[row + 1])]).tolist()
             named[z] = {self.outcomes[row][i]: float(tally.counts[at + i]) for i in seen}
+        for reward, moments in zip(self.rewards, tally.rewards.T.tolist(), strict=True):
+            number, mean, squares = moments
+            named[reward.feature] = two_values(number, mean, squares, reward.low, reward.high)
         return named
 
     @property
@@ -532,6 +539,30 @@ class Compiled(ABC):
     def _identify_layout(self) -> bytes:
         """What the fingerprint needs of an engine's own order of states."""
         return b""
+
+
+def two_values(
+    number: float, mean: float, squares: float, low: float, high: float
+) -> dict[float, float]:
+    """{value: count} with this number, mean and sum of squared deviations, within [low, high].
+
+    >>> two_values(4.0, 1.0, 4.0, 0.0, 5.0)
+    {0.0: 2.0, 2.0: 2.0}
+    >>> two_values(4.0, 1.0, 12.0, 0.0, 5.0)  # not symmetric: no value is below 0
+    {0.0: 3.0, 4.0: 1.0}
+    """
+    if number <= 0:
+        return {}
+    variance = squares / number
+    below, above = mean - low, high - mean
+    if variance <= 0 or below <= 0 or above <= 0:
+        return {min(max(mean, low), high): number}
+    spread = math.sqrt(variance)
+    down = min(spread, below)
+    up = min(variance / down, above)
+    down = min(variance / up, below)
+    share = up / (down + up)
+    return {max(mean - down, low): number * share, min(mean + up, high): number * (1 - share)}
 
 
 def reward_limits(rewards: Iterable[UnknownReward]) -> tuple[np.ndarray, np.ndarray]:

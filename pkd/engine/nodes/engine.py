@@ -125,8 +125,8 @@ class NodeEngine(Compiled):
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
-        gaps = self._gaps(self.program, belief)
-        value, changed = kernels.sweep(self.program, belief, scratch, gaps, policy, follow, -1)
+        sets = self._sets(belief)
+        value, changed = kernels.sweep(self.program, belief, scratch, sets, policy, follow, -1)
         return float(value), bool(changed)
 
     def scratch(
@@ -148,11 +148,14 @@ class NodeEngine(Compiled):
             kept=np.zeros(self.n_states if keep else 0),
         )
 
-    def _gaps(self, program: kernels.Program, belief: Belief) -> np.ndarray | None:
+    def _sets(self, belief: Belief) -> kernels.SetMemory | None:
         """Memory that only values over sets of laws need."""
         if belief.form != CERTIFIED and not self.over_sets:
             return None
-        return np.zeros(int(np.diff(program.group_ptr).max(initial=1)))
+        last = int(self.row_ptr[len(self.features)])
+        most = int(np.diff(self.row_ptr).max(initial=1))
+        end = np.zeros(len(self.features), np.int64)
+        return kernels.SetMemory(np.zeros(2 * most), np.zeros(most), end, np.zeros(last, np.int64))
 
     def _find_limits(
         self, program: kernels.Program, belief: Belief
@@ -209,8 +212,8 @@ class NodeEngine(Compiled):
         kept = self._kept
         if kept is None or kept[0] is not belief or kept[1] != t:
             scratch = self.scratch(self.full, belief, keep=True)
-            gaps = self._gaps(self.full, belief)
-            kernels.sweep(self.full, belief, scratch, gaps, self.policy(), False, t)
+            sets = self._sets(belief)
+            kernels.sweep(self.full, belief, scratch, sets, self.policy(), False, t)
             kept = self._kept = belief, t, scratch.q, scratch.kept
         choices = self.graph.layers.choices[node]
         if choices is None:
@@ -276,14 +279,14 @@ class NodeEngine(Compiled):
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int]:
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
-        gaps = self._gaps(self.program, learning.belief)
+        sets = self._sets(learning.belief)
         paid = learning.reward_bonus if len(self.rewards) else None
         ell, low, high = learning.reward_bonus
 
         def play(chunk: slice) -> int:
             state[:] = learning.upper, trial.value
             count = kernels.learn(
-                self.program, self.walk, learning.belief, truth.belief, scratch, exact, gaps,
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact, sets,
                 paid, learning.most_samples, truth.world, learning.tally,
                 float(learning.bonus.prior) or None, ell, low, high, learning.rng, state,
                 learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk],

@@ -36,7 +36,7 @@ from pkd.engine.bonus import (
 )
 from pkd.engine.jit import jit
 from pkd.engine.random import draw, uniform
-from pkd.engine.set_values import gain, gains_at_once
+from pkd.engine.set_values import CERTAIN, gain, gains_at_once
 from pkd.optimism import CERTIFIED, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
@@ -93,6 +93,31 @@ class Scratch(NamedTuple):
     kept: np.ndarray  # (nodes,) V of that layer
 
 
+class SetMemory(NamedTuple):
+    """Memory that only values over sets of laws need."""
+
+    gaps: np.ndarray  # (2 x most outcomes of a row,)
+    p: np.ndarray  # (most outcomes of a row,)
+    end: np.ndarray  # (unknown rows,): its outcomes of positive probability end here in `seen`
+    seen: np.ndarray  # (outcomes of unknown rows,), from row_ptr[z] on
+
+
+# From so many outcomes on a row is mostly unseen: pairs then take their seen outcomes one by one.
+MANY = 16
+
+
+@jit()
+def list_seen(row_ptr, p, sets):
+    """Lists the outcomes of positive probability of each unknown row."""
+    for z in range(sets.end.shape[0]):
+        k = row_ptr[z]
+        for i in range(row_ptr[z], row_ptr[z + 1]):
+            if p[i] > 0.0:
+                sets.seen[k] = i - row_ptr[z]
+                k += 1
+        sets.end[z] = k
+
+
 @jit()
 def pack(g, b, s):
     """Brings `packed` and `seen` up to date with the law of a belief."""
@@ -107,7 +132,7 @@ def pack(g, b, s):
 
 
 @jit(nogil=True)
-def sweep(g, b, s, gaps, policy, follow, keep):
+def sweep(g, b, s, sets, policy, follow, keep):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
 
         e(z, y') = min(cap, pV(., y') + bonus)
@@ -115,12 +140,14 @@ def sweep(g, b, s, gaps, policy, follow, keep):
         V = max_a Q
 
     CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`.
-    gaps: its memory, (most outcomes of a row,); None: its code is not compiled.
+    sets: its memory; None: its code is not compiled.
     A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q
     and V into s.kept, or -1. It is one function because it is compiled and called as one: passing
     all arrays to parts of it would cost more than the arithmetic.
     """
     pack(g, b, s)
+    if sets is not None and b.form == CERTIFIED:
+        list_seen(g.row_ptr, b.p, sets)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
     group_first, group_last, group_pair, group_ptr = (
         g.group_first,
@@ -191,11 +218,10 @@ def sweep(g, b, s, gaps, policy, follow, keep):
                         e[first + i] = mean[i]
                     continue
                 cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
-                if gaps is not None and form == CERTIFIED:
+                if sets is not None and form == CERTIFIED:
                     value_over_sets(
-                        source, group_node, at, size, packed, matrix, first, pairs, pair_row,
-                        pair_weight, counts, ells, b.radius, b.sign, b.rounds, c1, c2, free,
-                        cap, width, s.rows, gaps, e,
+                        g, b, sets, source, at, size, packed, matrix, first, pairs, cap, width,
+                        s.rows, e,
                     )  # fmt: skip
                     continue
                 for i in range(pairs):
@@ -271,16 +297,14 @@ def sweep(g, b, s, gaps, policy, follow, keep):
 
 
 @jit()
-def value_over_sets(
-    v, nodes, at, size, packed, matrix, first, pairs, pair_row, pair_weight, n, ells, radius, sign,
-    rounds, c1, c2, free, cap, width, rows, gaps, e,
-):  # fmt: skip
+def value_over_sets(g, b, sets, v, at, size, packed, matrix, first, pairs, cap, width, rows, e):
     """e = the largest (sign 1) or least (sign -1) q.V over {q : KL(p, q) <= C(z)}, for one group.
 
     It is the smaller of that and MVP-Est where N(z) > free. Gaps are in units of the range of V
-    over all outcomes, seen or not. rows: (7, pairs) at least; the compiler is the reason for the
-    parameters.
+    over all outcomes, seen or not: one maximum for all pairs of the group. rows: (7, pairs) at
+    least; the compiler is the reason for the parameters.
     """
+    nodes, pair_row, n, sign, gaps = g.group_node, g.pair_row, b.n, b.sign, sets.gaps
     edge = other = v[nodes[at]]
     for j in range(at + 1, at + size):
         edge, other = max(edge, v[nodes[j]]), min(other, v[nodes[j]])
@@ -296,19 +320,43 @@ def value_over_sets(
     for j in range(size):
         gaps[j] = abs(edge - v[nodes[at + j]]) * unit
     for i in range(pairs):
-        level[i] = radius[pair_row[first + i]]
-    gains_at_once(packed, matrix, pairs, gaps, size, level, a, square, rows[4:], gains)
+        level[i] = b.radius[pair_row[first + i]]
+    if size < MANY:
+        gains_at_once(packed, matrix, pairs, gaps, size, level, a, square, rows[4:], gains)
     for i in range(pairs):
-        if rounds > ONE_ROUND:
-            gains[i] = gain(packed, matrix + i, pairs, gaps, size, level[i], rounds)
+        z = pair_row[first + i]
+        if level[i] >= CERTAIN:  # nothing is refuted
+            e[first + i] = edge
+            continue
+        if size >= MANY:
+            a[i], square[i], gains[i] = gain_of_seen(g.row_ptr, b, sets, z)
+        elif b.rounds > ONE_ROUND:
+            gains[i] = gain(packed, matrix + i, pairs, gaps, size, level[i], b.rounds)
         mean = edge - sign * spread * a[i]
-        value, seen = mean + sign * spread * gains[i], n[pair_row[first + i]]
-        if seen > free:
-            factor, scale = factors(SUM, c1, c2, seen, ells[pair_weight[first + i]])
-            if not is_capped(seen, free, scale):
+        value, seen = mean + sign * spread * gains[i], n[z]
+        if seen > b.free:
+            factor, scale = factors(SUM, b.c1, b.c2, seen, b.ell[g.pair_weight[first + i]])
+            if not is_capped(seen, b.free, scale):
                 variance = spread * spread * square[i]
                 value = min(value, cap, hope(SUM, mean, variance, factor, scale * width))
         e[first + i] = value
+
+
+@jit()
+def gain_of_seen(row_ptr, b, sets, z):
+    """(mean of the gaps, their variance, gain over the set) of row z, from its seen outcomes."""
+    p, gaps, begin = sets.p, sets.gaps, row_ptr[z]
+    count = sets.end[z] - begin
+    a = square = 0.0
+    # The gaps of the seen outcomes stand behind those of all outcomes.
+    room = row_ptr[z + 1] - begin
+    for k in range(count):
+        j = sets.seen[begin + k]
+        p[k], gaps[room + k] = b.p[begin + j], gaps[j]
+        a += p[k] * gaps[j]
+    for k in range(count):
+        square += p[k] * (gaps[room + k] - a) ** 2
+    return a, square, gain(p, 0, 1, gaps[room:], count, b.radius[z], b.rounds)
 
 
 @jit()
@@ -475,7 +523,7 @@ def episodes(g, world, policy, tally, rng, path, returns):
 
 @jit(nogil=True)
 def learn(
-    g, walk, b, truth, s, truth_s, gaps, paid, most, world, tally, prior, reward_ell, reward_low,
+    g, walk, b, truth, s, truth_s, sets, paid, most, world, tally, prior, reward_ell, reward_low,
     reward_high, rng, state, policy, path, upper, value, returns,
 ):  # fmt: skip
     """A plan before every episode, an episode, and again: the loop of `pkd.learning`, fused.
@@ -487,7 +535,7 @@ def learn(
     """
     for k in range(upper.shape[0]):
         estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
-        if gaps is not None and b.form == CERTIFIED:
+        if sets is not None and b.form == CERTIFIED:
             rank_new(g.row_ptr, tally)
             estimate_sets(g.row_ptr, b, tally)
             if paid is not None:
@@ -497,10 +545,10 @@ def learn(
             if exact == 1 and not changed and not np.isnan(state[1]):
                 break
             belief, memory = (truth, truth_s) if exact == 1 else (b, s)
-            state[exact], changed = sweep(g, belief, memory, gaps, policy, exact == 1, -1)
+            state[exact], changed = sweep(g, belief, memory, sets, policy, exact == 1, -1)
         set_marks(tally, 2.0)
         upper[k], value[k] = state[0], state[1]
         returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)
-        if gaps is not None and most_seen(tally) > most:
+        if sets is not None and most_seen(tally) > most:
             return k + 1
     return upper.shape[0]

@@ -1,4 +1,4 @@
-"""A law from a log: frequencies, smoothing, what was never seen, what cannot be, and files."""
+"""A law from a log: frequencies, smoothing, what was never seen, what cannot be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pkd
-from pkd_examples import fit_law, read_log
+from pkd import fit_law, read_log
 from pkd_examples.inventory import inventory
 from pkd_examples.maintenance import maintenance
 
@@ -39,18 +39,12 @@ def test_negative_smoothing_is_refused() -> None:
         fit_law(MODEL, LOG, smoothing=-1)
 
 
-def test_every_impossible_line_of_a_log_is_named() -> None:
+def test_every_impossible_pair_of_a_log_is_named() -> None:
     with pytest.raises(pkd.ModelError) as caught:
         fit_law(MODEL, [(0, 9), (0, 1), (1, -1)])
     assert caught.value.findings == (
-        (
-            "the log has x'=9 after z=0, which is not among outcomes(z)=(0, 1, 2, 3); "
-            "correct the log or the model"
-        ),
-        (
-            "the log has x'=-1 after z=1, which is not among outcomes(z)=(0, 1, 2, 3); "
-            "correct the log or the model"
-        ),
+        "the log, pair 1: 9 cannot follow demand on day 1; the nearest is 3",
+        "the log, pair 3: -1 cannot follow demand on day 2; the nearest is 0",
     )
 
 
@@ -63,26 +57,24 @@ def test_a_problem_plans_with_the_law_of_a_csv_file(tmp_path: Path) -> None:
     assert pkd.plan(problem.model(), problem.law()).value == pytest.approx(-4.0)
 
 
-def test_values_of_a_csv_file_are_read_as_python_literals_or_words(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("x,z\nup,\"(3, 'day')\"\n2.5,coin\n")
-    assert list(read_log(path)) == [((3, "day"), "up"), ("coin", 2.5)]
+def test_a_problem_says_what_its_law_was_fitted_to() -> None:
+    problem = inventory(demand=(1, 2), max_demand=3).fit([(0, 1), (0, 2)])
+    assert problem.remarks == (
+        "the log: 2 samples of 1 feature (demand on day 1: 2)",
+        "no samples of demand on day 2: there the law is uniform",
+    )
 
 
-def test_a_csv_file_without_the_two_columns_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("feature,x\n1,2\n")
-    with pytest.raises(
-        pkd.ModelError,
-        match=r"expected a first line with the columns z and x, found \['feature', 'x'\]",
-    ):
-        list(read_log(path))
+def test_the_examples_offer_the_reader_of_the_core() -> None:
+    import pkd_examples
+
+    assert (pkd_examples.fit_law, pkd_examples.read_log) == (fit_law, read_log)
 
 
 def test_an_unknown_reward_takes_its_values_from_the_log() -> None:
     law = fit_law(maintenance().model(), [(("earns", 0), 0.25), (("earns", 0), 0.75)])
     assert law(("earns", 0)) == {0.25: 0.5, 0.75: 0.5}
-    with pytest.raises(pkd.ModelError, match=r"the log never mentions \('earns', 1\)"):
+    with pytest.raises(pkd.ModelError, match=r"the log never mentions the reward \('earns', 1\)"):
         law(("earns", 1))
 
 
