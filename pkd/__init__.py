@@ -80,11 +80,18 @@ if TYPE_CHECKING:
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
     from pkd.results.run import Run as Run
+    from pkd.rules import KLUCRL as KLUCRL
+    from pkd.rules import OPSRL as OPSRL
+    from pkd.rules import UCRL2 as UCRL2
+    from pkd.rules import BayesUCBVI as BayesUCBVI
+    from pkd.rules import PythonRule as PythonRule
     from pkd.schedule import Replan as Replan
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
     from pkd.unknown_table import UnknownTable as UnknownTable
+    from pkd.visits import Exploration as Exploration
+    from pkd.visits import exploration as exploration
 
 __version__ = "0.1.0"
 
@@ -115,10 +122,12 @@ _HOMES = {
     "graph": ["Graph"],
     "planning": ["Plan", "optimistic_plan", "plan"],
     "evaluation": ["Evaluation", "evaluate"],
+    "visits": ["Exploration", "exploration"],
     "optimism": ["MVP", "Certified", "Greedy", "Hoeffding", "Optimism", "PosteriorSampling"],
     "certificate": ["Certificate", "Evidence", "certify"],
     "logs": ["Log", "as_log", "read_log"],
     "fitting": ["FittedLaw", "fit_law"],
+    "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],

@@ -36,9 +36,11 @@ class Learning:
         counts: Counts | None,
         schedule: Replan = Replan(),
     ) -> None:
-        self.compiled, self.bonus, self.delta = compiled, optimism.bonus(), delta
+        self.bonus, self.delta, self.optimism = optimism.bonus(), delta, optimism
+        self.compiled = compiled
         self.certified = self.bonus.form == CERTIFIED
-        if episodes is None and self.bonus.needs_episodes:
+        self.timed = optimism.log_factor_at(1) is not None  # its logarithm depends on the episode
+        if episodes is None and self.bonus.needs_episodes and not self.timed:
             raise ModelError(
                 f"{optimism.label}: its logarithms depend on the number of episodes of the whole "
                 "run; give episodes, or optimism=pkd.Certified()"
@@ -77,11 +79,16 @@ class Learning:
     # -- anytime rules -----------------------------------------------------------------------------
 
     def renew(self) -> None:
-        """Brings the logarithms of an anytime rule up to date.
+        """Brings what depends on the episode up to date: the logarithms of an anytime rule.
 
         They are those of K = 2^j episodes and delta / ((j + 1) (j + 2)), with the least j for which
         the next episode is one of the K and no feature has more than K H samples.
         """
+        k = self.done + 1
+        if self.timed:
+            self.belief.ell[:] = self.reward_bonus[0] = self.optimism.log_factor_at(k)
+        if self.belief.rule is not None:
+            self.belief = self.belief._replace(rule=(self.belief.rule[0], k))
         if not self.bonus.anytime:
             return
         samples = math.ceil(most_seen(self.tally) / self.compiled.horizon)
@@ -128,7 +135,8 @@ class Learning:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything that the next plan and the next episode depend on."""
         arrays = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
-        arrays |= {f"belief_{name}": getattr(self.belief, name) for name in KEPT}
+        kept = (*KEPT, "draws") if self.belief.draws.size else KEPT
+        arrays |= {f"belief_{name}": getattr(self.belief, name) for name in kept}
         return arrays | {
             "rng": self.rng,
             "policy": self.policy,

@@ -54,7 +54,7 @@ class OptimisticLearner:
     ) -> None:
         check_schedule(1 if episodes is None else episodes, delta)
         schedule = read_schedule(replan)
-        self.compiled = compile(model)
+        self.compiled = compile(model).suited_to(optimism.bonus())
         self.optimism = optimism
         self._config: dict[str, Any] = {
             "episodes": None if episodes is None else int(episodes),
@@ -168,6 +168,11 @@ class OptimisticLearner:
         compiled = compile(model)
         if meta.get("kind") != KIND:
             raise ModelError(f"{path} is not a learner that pkd saved")
+        try:
+            rule = from_config(dict(meta["config"]["optimism"]))
+        except DAMAGE as error:
+            raise ModelError(f"{path} is damaged: {error}") from None
+        compiled = compiled.suited_to(rule.bonus(), quiet=True)
         if meta.get("fingerprint") != compiled.fingerprint:
             raise ModelError(
                 f"{path} is the learner of another model, or of an edited one; "
@@ -175,7 +180,7 @@ class OptimisticLearner:
             )
         try:
             config = dict(meta["config"])
-            rule, count = from_config(config.pop("optimism")), config.pop("episodes")
+            _, count = config.pop("optimism"), config.pop("episodes")
             learner = cls(compiled, count, optimism=rule, **config)
             learner._learning.restore(arrays)
             learner.observed, learner.plans = int(meta["observed"]), int(meta["plans"])

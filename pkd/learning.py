@@ -79,6 +79,7 @@ def learn(
         law, episodes = None, law  # learn(problem, episodes)
     schedule = _check(episodes, delta, replan, until, optimism)
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
+    compiled = compiled.suited_to(optimism.bonus())
     config: dict[str, Any] = {"episodes": None if episodes is None else int(episodes)}
     config |= {"optimism": optimism.to_config(), "delta": float(delta), "seed": int(seed)}
     config |= {"replan": schedule.text, "until": None if until is None else float(until)}
@@ -181,7 +182,8 @@ class Trial:
 
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
         """Plays all episodes that are left, in chunks of a fraction of a second."""
-        fused = self.compiled.fused_loop(self) if self.every and self._is_plain else None
+        quick = self.every and self._is_plain and not self.learning.timed
+        fused = self.compiled.fused_loop(self) if quick else None
         self._compile_kernels(fused)
         size, saved = 1, time.perf_counter()
         while self.done < self.last and not self.reached:

@@ -10,6 +10,8 @@ p the observed frequencies, N = N(z), l = ell(z, y') and w the width of the valu
     PosteriorSampling  PV with P drawn from Dirichlet(prior + counts) at every plan
     Certified          max {qV : KL(p, q) <= C(z)}, the laws that the data have not refuted
 
+Further rules, and rules in Python, are in `pkd.rules`.
+
 Every rule says what it guarantees: "as published" (the rule and the constants of a theorem),
 "certified" (its upper values hold with probability 1 - delta, by `pkd.confidence`), or
 "no guarantee".
@@ -30,10 +32,12 @@ __all__ = [
 ]  # fmt: skip
 
 # The forms of the bonus, as `pkd.engine.bonus` knows them.
-NO_BONUS, SUM, MAX, HOEFFDING, CERTIFIED = 0, 1, 2, 3, 4
+NO_BONUS, SUM, MAX, HOEFFDING, CERTIFIED, KL_BALL, L1_BALL, DRAWS, PYTHON = range(9)
+OVER_SETS = CERTIFIED, KL_BALL  # the largest value over {q : KL(p, q) <= C(z)}
 ONE_ROUND, ALL_ROUNDS = 1, 40  # of the search for the largest value over a set of laws
 Guarantee = Literal["as published", "certified", "no guarantee"]
 THEORY_C1, THEORY_C2 = 20 / 3, 400 / 9
+HOMES = ("pkd.optimism", "pkd.rules")  # the modules of the rules that come with pkd
 
 
 @attrs.frozen
@@ -48,15 +52,22 @@ class Bonus:
     log_factor: float | None = None  # in place of ell
     parts: int = 1  # delta is divided by this: a rule that takes the best of two bounds halves it
     anytime: bool = False  # the logarithms grow with the episodes: their number need not be known
-    rounds: int = ONE_ROUND  # of the search for the largest value over a set of laws
+    # Of the search for the largest value over a set of laws. DRAWS: which value counts, from 1 for
+    # the largest.
+    rounds: int = ONE_ROUND
+    draws: int = 0  # DRAWS: laws that are drawn for each feature
+    weight: float = 0.0  # DRAWS: how many samples the optimistic outcome counts for
+    rule: Any = None  # PYTHON: the rule itself, whose `value` is asked
+    apart: bool = False  # PYTHON: it plans for a model that keeps every state apart
 
     @property
     def needs_episodes(self) -> bool:
         """Whether the logarithms depend on the number of episodes of the whole run."""
-        return self.form != NO_BONUS and self.log_factor is None and not self.anytime
+        free = self.form in (NO_BONUS, L1_BALL, DRAWS, PYTHON)
+        return not free and self.log_factor is None and not self.anytime
 
 
-def _positive(rule: Any, field: Any, value: Any) -> None:
+def positive(rule: Any, field: Any, value: Any) -> None:
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
@@ -68,7 +79,7 @@ def _positive(rule: Any, field: Any, value: Any) -> None:
 
 def _positive_or_none(rule: Any, field: Any, value: Any) -> None:
     if value is not None:
-        _positive(rule, field, value)
+        positive(rule, field, value)
 
 
 class Optimism:
@@ -97,9 +108,42 @@ class Optimism:
         told = self.guarantee in self.name.lower()
         return self.name if told else f"{self.name}, {self.guarantee}"
 
+    def log_factor_at(self, k: int) -> float | None:
+        """The logarithm ell of the plan before episode k (from 1); None: as `bonus` says.
+
+        >>> class Growing(MVP):
+        ...     def log_factor_at(self, k: int) -> float:
+        ...         return math.log(1 + k)
+        >>> Growing(c1=1.0, c2=1.0).log_factor_at(1)
+        0.6931471805599453
+        """
+        return None
+
     def to_config(self) -> dict[str, Any]:
-        """A rule as plain data, for files."""
-        return {"rule": type(self).__name__, **attrs.asdict(self)}  # type: ignore[arg-type]
+        """A rule as plain data, for files. A rule of your own also keeps its label."""
+        kind = type(self)
+        if kind.__module__ in HOMES and attrs.has(kind):
+            return {"rule": kind.__name__, **attrs.asdict(self)}  # type: ignore[arg-type]
+        given = self._arguments()
+        plain = {
+            key: value
+            for key, value in given.items()
+            if value is None or isinstance(value, bool | int | float | str)
+        }
+        return {
+            "rule": f"{kind.__module__}:{kind.__qualname__}",
+            "label": self.label,
+            "arguments": plain,
+            "complete": len(plain) == len(given),
+            "apart": self.bonus().apart,
+        }
+
+    def _arguments(self) -> dict[str, Any]:
+        """What the class is called with to make this rule again."""
+        kind: Any = type(self)
+        if attrs.has(kind):
+            return {field.alias: getattr(self, field.name) for field in attrs.fields(kind)}
+        return {key: value for key, value in vars(self).items() if key[0] != "_"}
 
 
 @attrs.frozen
@@ -112,8 +156,8 @@ class MVP(Optimism):
     'MVP, practical constants, no guarantee'
     """
 
-    c1: float = attrs.field(default=THEORY_C1, validator=_positive)
-    c2: float = attrs.field(default=THEORY_C2, validator=_positive)
+    c1: float = attrs.field(default=THEORY_C1, validator=positive)
+    c2: float = attrs.field(default=THEORY_C2, validator=positive)
     log_factor: float | None = attrs.field(
         default=None, validator=_positive_or_none
     )  # None: the theorem's ell
@@ -135,17 +179,18 @@ class MVP(Optimism):
     @property
     def guarantee(self) -> Guarantee:
         published = (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None)
-        return "as published" if published and not self.monotone else "no guarantee"
+        own = type(self) is MVP and not self.monotone
+        return "as published" if published and own else "no guarantee"
 
     @property
     def name(self) -> str:
-        form = " (max form)" if self.monotone else ""
-        if (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None):
+        form, own = " (max form)" if self.monotone else "", type(self) is MVP
+        if own and (self.c1, self.c2, self.log_factor) == (THEORY_C1, THEORY_C2, None):
             return f"MVP{form}"
-        if (self.c1, self.c2, self.log_factor) == (0.5, 0.25, 1.0):
+        if own and (self.c1, self.c2, self.log_factor) == (0.5, 0.25, 1.0):
             return f"MVP{form}, practical constants"
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
-        return f"MVP{form}, c1={self.c1:g}, c2={self.c2:g}{logarithm}"
+        return f"{type(self).__name__}{form}, c1={self.c1:g}, c2={self.c2:g}{logarithm}"
 
 
 @attrs.frozen
@@ -161,7 +206,7 @@ class Hoeffding(Optimism):
     0.6
     """
 
-    c: float = attrs.field(default=7.0, validator=_positive)
+    c: float = attrs.field(default=7.0, validator=positive)
     log_factor: float | None = attrs.field(default=None, validator=_positive_or_none)
 
     def bonus(self) -> Bonus:
@@ -169,13 +214,14 @@ class Hoeffding(Optimism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return "as published" if (self.c, self.log_factor) == (7.0, None) else "no guarantee"
+        published = (self.c, self.log_factor) == (7.0, None) and type(self) is Hoeffding
+        return "as published" if published else "no guarantee"
 
     @property
     def name(self) -> str:
         constant = "" if self.guarantee == "as published" else f", c={self.c:g}"
         logarithm = "" if self.log_factor is None else f", log factor {self.log_factor:g}"
-        return f"Hoeffding{constant}{logarithm}"
+        return f"{type(self).__name__}{constant}{logarithm}"
 
 
 @attrs.frozen
@@ -217,12 +263,12 @@ class Certified(Optimism):
 
     @property
     def guarantee(self) -> Guarantee:
-        return "certified"
+        return "certified" if type(self) is Certified else "no guarantee"
 
     @property
     def name(self) -> str:
         options = [] if self.minimax else ["without MVP"]
-        return ", ".join(["Certified", *options, *(["exact"] if self.exact else [])])
+        return ", ".join([type(self).__name__, *options, *(["exact"] if self.exact else [])])
 
 
 @attrs.frozen
@@ -242,7 +288,7 @@ class Greedy(Optimism):
 
     @property
     def name(self) -> str:
-        return "Greedy (no bonus)"
+        return f"{type(self).__name__} (no bonus)"
 
 
 @attrs.frozen
@@ -261,7 +307,7 @@ class PosteriorSampling(Optimism):
     [0.5, 0.5]
     """
 
-    prior: float = attrs.field(default=1.0, validator=_positive)
+    prior: float = attrs.field(default=1.0, validator=positive)
 
     def __attrs_post_init__(self) -> None:
         if self.prior == 0:
@@ -272,17 +318,27 @@ class PosteriorSampling(Optimism):
 
     @property
     def name(self) -> str:
-        return f"Posterior sampling, prior {self.prior:g}"
+        title = "Posterior sampling" if type(self) is PosteriorSampling else type(self).__name__
+        return f"{title}, prior {self.prior:g}"
 
 
 def from_config(config: dict[str, Any]) -> Optimism:
-    """The rule that `to_config` wrote."""
-    rules: dict[str, type[Any]] = {
-        rule.__name__: rule for rule in (MVP, Certified, Hoeffding, Greedy, PosteriorSampling)
-    }
+    """The rule that `to_config` wrote.
+
+    A rule of a user's own is imported by its name "module:Class"; nothing else of a file is run.
+    Where that is not possible the rule still has its label.
+    """
+    from pkd import rules
+
     arguments = dict(config)
     name = arguments.pop("rule", None)
-    if name not in rules:
-        raise ModelError(f"optimism rule {name!r} is unknown; expected one of {', '.join(rules)}")
-    rule: Optimism = rules[name](**arguments)
+    if isinstance(name, str) and ":" in name:
+        return rules.find_own(name, config) or rules.UnknownRule(dict(config))
+    known: dict[str, type[Any]] = {
+        kind.__name__: kind
+        for kind in (MVP, Certified, Hoeffding, Greedy, PosteriorSampling, *rules.PUBLISHED)
+    }
+    if name not in known:
+        raise ModelError(f"optimism rule {name!r} is unknown; expected one of {', '.join(known)}")
+    rule: Optimism = known[name](**arguments)
     return rule

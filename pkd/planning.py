@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pkd.engine import Compiled, compile
-from pkd.engine.belief import N_ARRAYS, Belief
+from pkd.engine.belief import CONSTANTS, N_ARRAYS, NO_DRAWS, Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import MVP, Optimism
@@ -136,8 +136,11 @@ class Plan:
         arrays: dict[str, np.ndarray] = {
             name: getattr(self.belief, name) for name in Belief._fields[:N_ARRAYS]
         }
-        constants = np.array([*self.belief[N_ARRAYS:], self.value], float)
+        numbers = [getattr(self.belief, name) for name in CONSTANTS]
+        constants = np.array([*numbers, self.value], float)
         arrays |= {"choices": self.choices, "constants": constants}
+        if self.belief.draws.size:
+            arrays["draws"] = self.belief.draws
         write_npz(path, arrays, {"kind": "Plan", "fingerprint": self.compiled.fingerprint})
 
     @classmethod
@@ -169,14 +172,20 @@ class Plan:
             form, *constants, rounds, value = arrays["constants"].tolist()
             for name in Belief._fields[:N_ARRAYS]:
                 part, expected = arrays[name], getattr(template, name)
-                if part.shape != expected.shape or part.dtype != expected.dtype:
+                shape = part.shape if name == "budget" else expected.shape  # it is the rule's own
+                if part.shape != shape or part.dtype != expected.dtype:
                     raise ModelError(
                         f"{path} does not fit the model: expected {name} of shape "
                         f"{expected.shape}, found {part.shape}"
                     )
             compiled.check_policy(arrays["choices"])
             parts = [arrays[name] for name in Belief._fields[:N_ARRAYS]]
-            belief = Belief._make([*parts, int(form), *constants, int(rounds)])
+            draws = arrays.get("draws", NO_DRAWS)
+            if draws.size and draws.shape[1:] != (
+                int(compiled.row_ptr[len(template.n)]) + len(template.n),
+            ):
+                raise ModelError(f"{path} does not fit the model: its draws have other outcomes")
+            belief = Belief._make([*parts, int(form), *constants, int(rounds), draws, None])
             return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, ModelError):
@@ -241,7 +250,8 @@ def optimistic_plan(
     1.3125
     """
     check_schedule(episodes, delta)
-    compiled, bonus = compile(model), optimism.bonus()
+    bonus = optimism.bonus()
+    compiled = compile(model).suited_to(bonus)
     belief = compiled.optimistic(bonus, episodes, delta)
     limits = compiled.reward_bonus(bonus, episodes, delta)
     compiled.estimate(belief, compiled.tally(counts), bonus, limits, seed_words(seed))

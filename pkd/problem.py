@@ -39,6 +39,7 @@ __all__ = [
     "as_model",
     "as_problem",
     "find",
+    "import_object",
     "installed",
     "load_object",
     "load_point",
@@ -262,7 +263,7 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
 
         return TabularMDP.from_gymnasium(word, horizon, **options)
     if ":" in word:
-        return _called(word, _load(word, lambda: _import(word)), options, horizon)
+        return _called(word, _load(word, lambda: import_object(word)), options, horizon)
     close = difflib.get_close_matches(word, known, n=1)
     raise ModelError(
         f"no model is called {word!r}{f'; did you mean {close[0]!r}?' if close else '.'} "
@@ -339,7 +340,7 @@ def _refuse(word: str, options: Mapping[str, Any], why: str) -> None:
 
 def load_object(word: str) -> Any:
     """What `module:object` names; ModelError where it cannot be imported."""
-    return _load(word, lambda: _import(word))
+    return _load(word, lambda: import_object(word))
 
 
 def _load(word: str, load: Callable[[], Any], remedy: str = "") -> Any:
@@ -349,7 +350,8 @@ def _load(word: str, load: Callable[[], Any], remedy: str = "") -> Any:
         raise ModelError(f"{word} cannot be imported: {problem}{remedy}") from problem
 
 
-def _import(word: str) -> Any:
+def import_object(word: str) -> Any:
+    """The object that "module:object" names; modules of the current folder are found too."""
     module, _, path = word.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
         raise ModelError(f"{word!r}: expected module:object, such as my_models:bakery")

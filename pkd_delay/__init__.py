@@ -8,6 +8,7 @@ nothing else.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
     from pkd_delay.agents import Chen2023 as Chen2023
     from pkd_delay.agents import DelayAwareQ as DelayAwareQ
     from pkd_delay.agents import MemorylessQ as MemorylessQ
-    from pkd_delay.environment import DelayedEnv as DelayedEnv
+    from pkd_delay.arrivals import TravelTimes as TravelTimes
+    from pkd_delay.benchmark import normalised_score as normalised_score
+    from pkd_delay.envs import late_vector as late_vector
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.late_env import LateEnv as LateEnv
+    from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
     from pkd_delay.planners import QMDP as QMDP
     from pkd_delay.planners import IgnoreDelay as IgnoreDelay
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from pkd_delay.planning import plan as plan
     from pkd_delay.policy import DelayedPlan as DelayedPlan
     from pkd_delay.policy import SavedPolicy as SavedPolicy
+    from pkd_delay.problem_env import ProblemEnv as ProblemEnv
     from pkd_delay.process import Delayed as Delayed
     from pkd_delay.process import DelayedMDP as DelayedMDP
     from pkd_delay.record import Episode as Episode
@@ -45,22 +51,27 @@ _HOME_OF = {
     "Chen2023": "agents",
     "DelayAwareQ": "agents",
     "Delayed": "process",
-    "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
     "DelayLaw": "law",
     "Episode": "record",
+    "FlatLateEnv": "late_view",
     "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "LateEnv": "late_env",
     "MemorylessQ": "agents",
     "ModelBasedSimulation": "planners",
+    "ProblemEnv": "problem_env",
     "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
+    "TravelTimes": "arrivals",
     "UnknownDelay": "unknown",
     "View": "simulator",
+    "late_vector": "envs",
     "learn": "planning",
+    "normalised_score": "benchmark",
     "optimistic_plan": "planning",
     "plan": "planning",
     "simulate": "simulator",
@@ -83,3 +94,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# `gymnasium.make("pkd_delay:...")` imports this package to register its ids. Where Gymnasium is not
+# there yet, nobody asks, and importing it would cost time.
+if "gymnasium" in sys.modules:
+    import_module("pkd_delay.envs")

@@ -173,6 +173,91 @@ def certified(
     return _solve(model, pay, after, choose=choose)
 
 
+def over_balls(
+    model: PartiallyKnownMDP, counts: Counts, kind: str, episodes: int, delta: float
+) -> Values:
+    """KL-UCRL ("kl") and UCRL2 ("l1"): the best law of a ball around the frequencies.
+
+    S: outcomes of z; S A: number of unknown features, or of unknown rewards; T = K H.
+    """
+    sizes = reachable(model)
+    n_features = len(sizes.features) if model.n_features is None else model.n_features
+    samples = sum(sum(counts.get(z, {}).values()) for z in sizes.features)
+    log_t = max(math.log(episodes * model.horizon), 1.0)
+
+    def pay(r: float | UnknownReward) -> float:
+        if not isinstance(r, UnknownReward):
+            return r
+        seen = counts.get(r.feature, {})
+        n, pairs = sum(seen.values()), len(sizes.reward_features)
+        if not n:
+            return r.high
+        mean = sum(value * k for value, k in seen.items()) / n
+        if kind == "l1":
+            error = math.sqrt(7 * math.log(2 * pairs * (1 + samples) / delta) / (2 * n))
+        else:
+            error = math.sqrt(math.log(4 * pairs * log_t / delta) / 1.99) / math.sqrt(n)
+        return min(r.high, mean + (r.high - r.low) * error)
+
+    def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
+        if isinstance(z, Known):
+            return r + sum(p * value(x) for x, p in z.law if p > 0)
+        outcomes = list(model.outcomes(z))
+        n = [counts.get(z, {}).get(x, 0) for x in outcomes]
+        v, s = [value(x) for x in outcomes], len(outcomes)
+        if not sum(n):
+            return r + max(v)
+        if kind == "l1":
+            actions = max(n_features / s, 1)
+            radius = math.sqrt(14 * s * math.log(2 * actions * (1 + samples) / delta) / sum(n))
+            return r + best_in_l1_ball([k / sum(n) for k in n], v, radius)
+        b = math.log(2 * math.e * s * n_features * log_t / delta)
+        c = s * (b + math.log(b + 1 / log_t) * (1 + 1 / (b + 1 / log_t)))
+        return r + extreme_over_set(n, v, c / sum(n))
+
+    return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
+
+
+def best_in_l1_ball(p: Sequence[float], v: Sequence[float], radius: float) -> float:
+    """max {q.v : |q - p|_1 <= radius}: the best outcome gains radius / 2, the worst lose it."""
+    ranked = sorted(range(len(v)), key=lambda i: v[i])
+    q = list(p)
+    q[ranked[-1]] = min(1.0, p[ranked[-1]] + radius / 2)
+    for i in ranked:
+        surplus = sum(q) - 1
+        if surplus > 0:
+            q[i] = max(q[i] - surplus, 0.0)
+    return sum(a * b for a, b in zip(q, v, strict=True))
+
+
+def of_draws(
+    model: PartiallyKnownMDP,
+    draws: Mapping[Any, Sequence[tuple[Mapping[Any, float], float]]],
+    means: Mapping[Any, float],
+    place: int,
+) -> Values:
+    """The place-th largest of q.V + q_0 top over draws (q, q_0) of each feature.
+
+    top: the largest possible return to go, or the upper end of a declared range. means: of rewards.
+    """
+    bounds = ranges(model)
+
+    def after(r: float, z: Any, h: int, y: Any, value: Callable[[Any], float]) -> float:
+        if isinstance(z, Known):
+            return r + sum(p * value(x) for x, p in z.law if p > 0)
+        top = max(bounds(h, x, y)[1] for x in model.outcomes(z))
+        top = top if model.return_range is None else model.return_range[1]
+        found = sorted(
+            sum(p * value(x) for x, p in law.items()) + extra * top for law, extra in draws[z]
+        )
+        return min(r + found[-place], model.return_range[1] if model.return_range else math.inf)
+
+    def pay(r: float | UnknownReward) -> float:
+        return means[r.feature] if isinstance(r, UnknownReward) else r
+
+    return _solve(model, pay, after, choose=lambda h, x, y, q: max(q.values()))
+
+
 def set_radius(n: Sequence[float], bound: int, share: float) -> float:
     """C = [log(1/share) + log(prod p^n / w(n))] / N.
 
@@ -401,6 +486,54 @@ def trajectories(
     for p0, x, y in starts(model):
         if p0 > 0:
             yield from ((p0 * p, total) for p, total in paths(1, x, y))
+
+
+def visits(
+    model: PartiallyKnownMDP, law: Counts, wanted: Any, best: Callable[..., float] = max
+) -> float:
+    """The largest (or, with `min`, the least) expected number of draws from the law of `wanted`."""
+
+    @cache
+    def to_go(h: int, x: Any, y: Any) -> float:
+        if is_over(model, h, x, y):
+            return 0.0
+        return best(after(h, x, y, a) for a in choices(model, x, y))
+
+    def after(h: int, x: Any, y: Any, a: Any) -> float:
+        r = model.reward(x, y, a)
+        total = 1.0 if isinstance(r, UnknownReward) and r.feature == wanted else 0.0
+        for p, h_next, y_next, z in branches(model, h, x, y, a):
+            total += p * (not isinstance(z, Known) and z == wanted)
+            for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                total += p * q * to_go(h_next, x_next, y_next) if q > 0 else 0.0
+        return total
+
+    return sum(p * to_go(1, x, y) for p, x, y in starts(model) if p > 0)
+
+
+def visits_of_policies(model: PartiallyKnownMDP, law: Counts, wanted: Any) -> tuple[float, float]:
+    """(least, most) expected draws over all deterministic policies, one after the other."""
+    places = decisions(model)
+    policies = itertools.product(*(choices(model, x, y) for _, x, y in places))
+    found = []
+    for actions in policies:
+        act = _following(dict(zip(places, actions, strict=True)))
+        total = 0.0
+        waiting = [(p, 1, x, y) for p, x, y in starts(model) if p > 0]
+        while waiting:
+            p, h, x, y = waiting.pop()
+            if is_over(model, h, x, y):
+                continue
+            a = None if model.actions(x, y) is CHANCE else act(h, x, y)
+            r = model.reward(x, y, a)
+            total += p if isinstance(r, UnknownReward) and r.feature == wanted else 0.0
+            for p_y, h_next, y_next, z in branches(model, h, x, y, a):
+                total += p * p_y if not isinstance(z, Known) and z == wanted else 0.0
+                for x_next, q in z.law if isinstance(z, Known) else law[z].items():
+                    if q > 0:
+                        waiting.append((p * p_y * q, h_next, x_next, y_next))
+        found.append(total)
+    return min(found), max(found)
 
 
 def replans(

@@ -1,23 +1,33 @@
 """Checks a model against its contract: probabilities, types, chance cycles, supports, and, where
 the law is known, that the law fits.
 
-Prints the sizes of the model and "ok", or every finding and exits with 1.
+Prints the sizes of the model and "ok", or every finding and exits with 1. Where the law is known it
+also says whether exploration is needed, if that takes a few seconds only.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from textwrap import fill
 
 from pkd.cli.arguments import add_model, find_model
 from pkd.cli.output import table
 from pkd.model import ModelError, PartiallyKnownMDP
+from pkd.problem import Found
 
 HELP = "check a model and print its sizes"
+QUICK = 2e7  # states that all sweeps of `pkd.exploration` may compute without being asked
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
+    parser.add_argument(
+        "--exploration",
+        action="store_true",
+        help="say whether exploration is needed, however long it takes, with the visits of each "
+        "unknown feature",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,12 +43,36 @@ def run(args: argparse.Namespace) -> int:
         pkd.check_model(found.model, found.law)
     except ModelError as error:
         return _print_findings(found.name, error)
-    print(table(["size", ""], sizes(found.model)))
+    found_sizes = sizes(found.model)
+    print(table(["size", ""], found_sizes))
+    if found.law is not None:
+        _print_exploration(found, found_sizes, args.exploration)
     print(
         f"{found.name}: ok"
         + ("" if found.law is not None else " (the model; there is no law to check)")
     )
     return 0
+
+
+def _print_exploration(found: Found, found_sizes: list[tuple[str, int]], wanted: bool) -> None:
+    """The verdict of `pkd.exploration`, where it is quick or wanted."""
+    import pkd
+
+    size = dict(found_sizes)
+    unknown = size["unknown features z"] + size["unknown rewards"]
+    work = 2.0 * unknown * size["horizon"] * size["states (x, y)"]
+    if work > QUICK and not wanted:
+        print(
+            f"Whether exploration is needed was not computed, since {2 * unknown} sweeps "
+            "of so many states may take long; --exploration computes it"
+        )
+        return
+    verdict = pkd.exploration(
+        found.model, found.with_law(), progress=work > QUICK and sys.stderr.isatty()
+    )
+    if wanted:
+        print(verdict.table())
+    print(fill(str(verdict), 100))
 
 
 def _print_findings(name: str, error: ModelError) -> int:

@@ -78,9 +78,12 @@ def _read_agents(text: str) -> list[str]:
     from pkd.experiments.spec import make_agent, split_agents
 
     names = split_agents(text)
+    findings: list[str] = []
     for name in names:
         try:
             make_agent(name)
         except ModelError as problem:
-            raise argparse.ArgumentTypeError(str(problem)) from None
+            findings.extend(problem.findings)
+    if findings:
+        raise argparse.ArgumentTypeError("; ".join(findings))
     return names

@@ -7,7 +7,9 @@
 Regret is measured against the exact optimum. Rules of optimism: certified (the default: guaranteed,
 with lower values and a gap), mvp (the rule and the constants of the paper, as published), mvp-max
 (its monotone form), practical (small constants, no guarantee), hoeffding (as published), greedy (no
-exploration, no guarantee), posterior (sampling, no guarantee).
+exploration, no guarantee), posterior (sampling, no guarantee), and, without a guarantee here,
+kl-ucrl, ucrl2, bayes-ucbvi and opsrl. Constants follow a colon: mvp:c1=1,c2=1. A rule of your own
+is module:Class.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from pkd.cli.arguments import (
     writable,
 )
 from pkd.cli.output import Cell, table, write_files
+from pkd.cli.rules import RULES, make_rule, rule_word
 
 if TYPE_CHECKING:
     import pkd
 
 HELP = "learn online and measure regret"
-RULES = ("certified", "mvp", "mvp-max", "practical", "hoeffding", "greedy", "posterior")
 COLUMNS = (
     "seed",
     "optimal value",
@@ -77,9 +79,11 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     add_learning(parser, seeds=1)
     parser.add_argument(
         "--optimism",
-        choices=RULES,
+        type=rule_word,
         default="certified",
-        help="rule of optimism (default: certified)",
+        metavar="RULE",
+        help=f"rule of optimism: {', '.join(RULES)}, or module:Class; constants follow a colon, "
+        "such as mvp:c1=1,c2=1 (default: certified)",
     )
     parser.set_defaults(episodes=None)
     parser.add_argument(
@@ -195,22 +199,6 @@ def build_world(words: tuple[str, ...]) -> tuple[str, pkd.Compiled, pkd.Law]:
     compiled, law = pkd.compile(found.model), found.with_law()
     pkd.learn(compiled, law, 1, optimal_value=0.0)
     return label_model(words), compiled, law
-
-
-def make_rule(name: str) -> pkd.Optimism:
-    """The rule of optimism with this name."""
-    import pkd
-
-    makers: tuple[Callable[[], pkd.Optimism], ...] = (
-        pkd.Certified,
-        pkd.MVP,
-        lambda: pkd.MVP(monotone=True),
-        pkd.MVP.practical,
-        pkd.Hoeffding,
-        pkd.Greedy,
-        pkd.PosteriorSampling,
-    )
-    return dict(zip(RULES, makers, strict=True))[name]()
 
 
 def model_words(

@@ -5,13 +5,17 @@ Both engines take the same `Belief`, `Tally` and `World`; no engine adds a part 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["N_ARRAYS", "Belief", "Tally", "World"]
+from pkd.model import ModelError
+
+__all__ = ["CONSTANTS", "NO_DRAWS", "N_ARRAYS", "Belief", "Tally", "World"]
 
 Floats = np.ndarray  # float64
+NO_DRAWS = np.zeros((0, 0))
 
 
 class Belief(NamedTuple):
@@ -27,22 +31,42 @@ class Belief(NamedTuple):
     radius: Floats  # (unknown rows,) C(z) of the set of laws that are not refuted
     budget: Floats  # (sets + 1,) log(1 / (weight delta)) of a set by the rank of its feature
     bound: Floats  # (unknown rows,) B(z)
-    form: int  # NO_BONUS, SUM, MAX, HOEFFDING or CERTIFIED
+    form: int  # NO_BONUS, SUM, ... of `pkd.optimism`
     c1: float
     c2: float
     free: float  # N(z) <= free gives the cap
     ceiling: float  # a declared cap on r + pV + bonus, or infinity
     width: float  # of values, where declared; nan: each pair (z, y') has its own; 0: no bonus
     sign: float  # CERTIFIED: 1 for the largest value over each set, -1 for the least
-    rounds: int  # CERTIFIED: of the search for it
+    rounds: int  # CERTIFIED: of the search for it; DRAWS: which value counts, from the largest
+    # DRAWS: (draws, outcomes of unknown rows + unknown rows): laws, then the masses of the
+    # optimistic outcomes.
+    draws: Floats = NO_DRAWS
+    rule: Any = None  # PYTHON: (rule, episode); kernels get None
 
     def copy(self) -> Belief:
         """The same belief in arrays of its own, which the next estimate does not change."""
         arrays = {name: getattr(self, name).copy() for name in self._fields[:N_ARRAYS]}
-        return self._replace(**arrays)
+        return self._replace(**arrays, draws=self.draws.copy())
+
+    def ask_rule(self, p: Floats, v: Floats, n: float, width: float) -> float:
+        """What a rule in Python says; a ModelError where it says no number."""
+        rule, k = self.rule
+        answer = rule.value(p, v, n, k, width)
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise ModelError(
+                f"{type(rule).__name__}.value(p_hat={p.tolist()!r}, V={v.tolist()!r}, N={n:g}, "
+                f"k={k}, width={width:g}) is {answer!r}; expected a finite number"
+            )
+        return value
 
 
 N_ARRAYS = 7  # of a belief; its constants follow
+CONSTANTS = Belief._fields[N_ARRAYS:15]
 
 
 class Tally(NamedTuple):

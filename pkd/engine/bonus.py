@@ -9,6 +9,9 @@ largest of them:
     HOEFFDING:  factor = 0,               scale = c1 l / sqrt(N)
 
     CERTIFIED:  the largest value over a set of laws (`pkd.engine.set_values`), or SUM if smaller
+    KL_BALL:    the same with another radius
+    L1_BALL:    the largest value over {q : |q - p|_1 <= C(z)}
+    DRAWS:      one of the largest values of some laws drawn from a posterior
 
 A new rule is a new form here and a new class in `pkd.optimism`.
 """
@@ -19,9 +22,9 @@ import numpy as np
 
 from pkd.engine.confidence import evidence, radius
 from pkd.engine.jit import jit
-from pkd.engine.random import dirichlet
+from pkd.engine.random import dirichlet, gamma
 from pkd.engine.set_values import gain
-from pkd.optimism import ALL_ROUNDS, HOEFFDING, MAX, NO_BONUS
+from pkd.optimism import ALL_ROUNDS, HOEFFDING, L1_BALL, MAX, NO_BONUS
 
 
 @jit()
@@ -108,6 +111,92 @@ def estimate_reward_sets(b, tally, reward_low, reward_high):
         n, mean, low, high = tally.rewards[0, w], tally.rewards[1, w], reward_low[w], reward_high[w]
         edge = edge_of_mean(n, mean, low, high, b.budget[tally.rank[size + w]], b.sign)
         b.mean[w] = min(b.mean[w], edge) if b.sign > 0.0 else edge
+
+
+@jit()
+def fill_balls(form, c, row_ptr, n, budget, out):
+    """C(z) of KL_BALL, budget / N, and of L1_BALL, sqrt(c m (budget + log t) / N).
+
+    m: number of outcomes; t = 1 + the number of all samples. Infinite without data.
+    """
+    log_t = np.log(1.0 + n.sum())
+    for z in range(n.shape[0]):
+        if n[z] <= 0.0:
+            out[z] = np.inf
+        elif form == L1_BALL:
+            size = row_ptr[z + 1] - row_ptr[z]
+            out[z] = np.sqrt(c * size * max(budget[z] + log_t, 0.0) / n[z])
+        else:
+            out[z] = budget[z] / n[z]
+
+
+@jit()
+def estimate_balls(row_ptr, b, tally, reward_low, reward_high):
+    """Fills b.radius for KL_BALL and L1_BALL, and adds their terms to the means of rewards.
+
+    With the range w of a reward: w sqrt(budget / N), and w sqrt(c (budget + log t) / (4 N)).
+    """
+    fill_balls(b.form, b.c1, row_ptr, tally.n, b.budget, b.radius)
+    size, log_t = b.n.shape[0], np.log(1.0 + tally.n.sum())
+    for w in range(b.mean.shape[0]):
+        n, low, high = tally.rewards[0, w], reward_low[w], reward_high[w]
+        b.mean[w] = high
+        if n > 0.0:
+            level = b.budget[size + w]
+            if b.form == L1_BALL:
+                level = 0.25 * b.c1 * max(level + log_t, 0.0)
+            b.mean[w] = min(high, tally.rewards[1, w] + (high - low) * np.sqrt(level / n))
+
+
+@jit()
+def estimate_draws(row_ptr, b, tally, weight, rng, reward_low, reward_high):
+    """Fills b.draws with laws from Dirichlet(counts, weight), and b.mean with optimistic means.
+
+    The last part of each law is the mass of an optimistic outcome: it counts as `weight` samples.
+    A reward counts as a fraction of heads and tails of a coin that also showed `weight` heads.
+    """
+    size, number = b.n.shape[0], b.draws.shape[0]
+    outcomes = row_ptr[size]
+    for z in range(size):
+        lo, hi = row_ptr[z], row_ptr[z + 1]
+        for k in range(number):
+            total = gamma(rng, weight)
+            b.draws[k, outcomes + z] = total
+            for i in range(lo, hi):
+                b.draws[k, i] = gamma(rng, tally.counts[i]) if tally.counts[i] > 0.0 else 0.0
+                total += b.draws[k, i]
+            if total > 0.0:
+                for i in range(lo, hi):
+                    b.draws[k, i] /= total
+                b.draws[k, outcomes + z] /= total
+            else:
+                b.draws[k, outcomes + z] = 1.0
+    best = np.empty(b.rounds)
+    for w in range(b.mean.shape[0]):
+        n, low, high = tally.rewards[0, w], reward_low[w], reward_high[w]
+        b.mean[w] = high
+        if n <= 0.0 or high <= low:
+            continue
+        share = min(max((tally.rewards[1, w] - low) / (high - low), 0.0), 1.0)
+        for k in range(b.rounds):
+            best[k] = -np.inf
+        for _ in range(number):
+            heads = gamma(rng, n * share + weight)
+            tails = gamma(rng, n * (1.0 - share)) if share < 1.0 else 0.0
+            keep_largest(best, low + (high - low) * heads / max(heads + tails, 1e-300))
+        b.mean[w] = best[b.rounds - 1]
+
+
+@jit()
+def keep_largest(best, value):
+    """Puts a value into a list of the largest ones, which descends."""
+    k = best.shape[0] - 1
+    if value <= best[k]:
+        return
+    while k > 0 and best[k - 1] < value:
+        best[k] = best[k - 1]
+        k -= 1
+    best[k] = value
 
 
 @jit()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -20,12 +21,12 @@ import numpy as np
 
 from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
-from pkd.engine.belief import Belief, Tally, World
+from pkd.engine.belief import NO_DRAWS, Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
 from pkd.explore import overrides
 from pkd.graph import Graph
 from pkd.model import Episode, Law, ModelError, UnknownReward
-from pkd.optimism import CERTIFIED, NO_BONUS, Bonus
+from pkd.optimism import CERTIFIED, DRAWS, KL_BALL, L1_BALL, NO_BONUS, OVER_SETS, PYTHON, Bonus
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, may_overflow, returns_within
 
@@ -140,6 +141,13 @@ class Compiled(ABC):
         """
 
     @abstractmethod
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        """The largest or least expected number of visits of an episode, over all policies.
+
+        which: an unknown feature, or len(features) + an unknown reward. belief: without a bonus.
+        """
+
+    @abstractmethod
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         """What a policy does."""
 
@@ -237,12 +245,16 @@ class Compiled(ABC):
         """A belief with the law p and the means of unknown rewards."""
         n, ell = np.zeros(len(self.features)), np.zeros(max(len(self.weights), 1))
         sets = np.full(len(n), math.inf), self.budgets(delta / bonus.parts), self.branching
-        self.over_sets |= bonus.form == CERTIFIED
+        self.over_sets |= bonus.form in OVER_SETS
         if bonus.form == NO_BONUS:
             return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
-        if bonus.form == CERTIFIED and bonus.free == math.inf:  # no part of it is MVP-Est
+        if bonus.form in (KL_BALL, L1_BALL):
+            sets = sets[0], self._ball_budgets(bonus, episodes, delta), sets[2]
+        if bonus.form in (*OVER_SETS, L1_BALL) and bonus.free == math.inf:
+            # No part of it is MVP-Est.
+            c1 = float(bonus.c1) if bonus.form == L1_BALL else 0.0
             return Belief(
-                p, n, mean, ell, *sets, CERTIFIED, 0.0, 0.0, math.inf, math.inf, 0.0, 1.0,
+                p, n, mean, ell, *sets, bonus.form, c1, 0.0, math.inf, math.inf, 0.0, 1.0,
                 bonus.rounds,
             )  # fmt: skip
         self.fill_logarithms(ell, bonus, episodes, delta)
@@ -251,13 +263,18 @@ class Compiled(ABC):
             low, high = map(float, self.model.return_range)
             ceiling, width = high, high - low
         c1, c2, free = float(bonus.c1), float(bonus.c2), float(bonus.free)
+        draws = NO_DRAWS
+        if bonus.form == DRAWS:
+            draws = np.zeros((bonus.draws, int(self.row_ptr[len(n)]) + len(n)))
+        rule = None if bonus.rule is None else (bonus.rule, 1)
         return Belief(
-            p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds
+            p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds,
+            draws, rule,
         )  # fmt: skip
 
     def fill_logarithms(self, ell: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> None:
         """Fills the logarithm of each distinct (row, share)."""
-        if self.weights and not (bonus.form == CERTIFIED and bonus.free == math.inf):
+        if self.weights and bonus.free != math.inf:  # some part of it is MVP-Est
             rows, shares = np.array(list(self.weights)).T
             shares = np.where(shares < 0, 1 / self.n_y, shares)
             ell[:] = self.ell(bonus, rows.astype(np.int64), shares, episodes, delta / bonus.parts)
@@ -284,17 +301,66 @@ class Compiled(ABC):
         weights = 0.5 / count + 0.5 / (ranks * (1.0 / ranks).sum())
         return -np.log(delta * np.concatenate([[1 / count], weights]))
 
+    def _ball_budgets(self, bonus: Bonus, episodes: int, delta: float) -> np.ndarray:
+        """What the radii of KL_BALL and L1_BALL are made of, for features and for rewards.
+
+        With S outcomes of a feature and S A = |Z|, as in a table; for rewards S A is their number.
+        KL_BALL: C_P, and C_R^2. L1_BALL: log(2 A / delta), A >= 1, and log(2 S A / delta).
+        """
+        size = np.array([len(states) for states in self.outcomes], float)
+        n_rewards = max(len(self.rewards), 1)
+        if bonus.form == L1_BALL:
+            actions = np.maximum(self.n_features / np.maximum(size, 1.0), 1.0)
+            rewards = math.log(2 * n_rewards / delta)
+            return np.append(np.log(2 * actions / delta), np.full(len(self.rewards), rewards))
+        log_t = max(math.log(episodes * self.horizon), 1.0)
+        b = np.log(2 * math.e * size * self.n_features * log_t / delta)
+        inner = b + 1 / log_t
+        features = bonus.c1 * size * (b + np.log(inner) * (1 + 1 / inner))
+        rewards = bonus.c1 * math.log(4 * n_rewards * log_t / delta) / 1.99
+        return np.append(features, np.full(len(self.rewards), rewards))
+
     def estimate(
         self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray
     ) -> None:
         """Fills a belief from the counts."""
+        given, belief, limits = belief, belief._replace(rule=None), reward_bonus[1:]
         kernels.estimate(
             self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
         )
         if belief.form == CERTIFIED:
             kernels.estimate_sets(self.row_ptr, belief, tally)
             if len(self.rewards):
-                kernels.estimate_reward_sets(belief, tally, *reward_bonus[1:])
+                kernels.estimate_reward_sets(belief, tally, *limits)
+        elif belief.form in (KL_BALL, L1_BALL):
+            kernels.estimate_balls(self.row_ptr, belief, tally, *limits)
+        elif belief.form == DRAWS:
+            weight = float(bonus.weight)
+            kernels.estimate_draws(self.row_ptr, belief, tally, weight, rng, *limits)
+        elif belief.form == PYTHON:
+            self._ask_rule_for_rewards(given, tally)
+
+    def _ask_rule_for_rewards(self, belief: Belief, tally: Tally) -> None:
+        """The means of unknown rewards by a rule in Python, as if they were coins."""
+        for w, reward in enumerate(self.rewards):
+            low, high, n = reward.low, reward.high, float(tally.rewards[0, w])
+            belief.mean[w] = high
+            if n > 0 and high > low:
+                share = min(max((float(tally.rewards[1, w]) - low) / (high - low), 0.0), 1.0)
+                p, v = np.array([1 - share, share]), np.array([low, high], float)
+                belief.mean[w] = min(high, belief.ask_rule(p, v, n, high - low))
+
+    def suited_to(self, bonus: Bonus, *, quiet: bool = False) -> Compiled:
+        """The compiled model that can plan by a rule: a rule in Python needs every state apart."""
+        if not bonus.apart or self.explicit is self or quiet:
+            return self.explicit if bonus.apart else self
+        warnings.warn(
+            f"{type(bonus.rule).__name__} is written in Python, so this model is planned with "
+            "every state apart and not as stripes; that is slow and takes more memory. A compiled "
+            "form of the rule works for large models: see CONTRIBUTING.md, 'Add an optimism rule'",
+            stacklevel=3,
+        )
+        return self.explicit
 
     # -- the logarithms of the bonus ---------------------------------------------------------------
 

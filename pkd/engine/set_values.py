@@ -1,5 +1,7 @@
 """Values over a set of laws: the largest q.V over {q : KL(p, q) <= C}, as a gain over p.V.
 
+At the end the same for {q : |q - p|_1 <= C}, which needs no search.
+
 Only gaps matter. With top = max V over ALL outcomes, seen or not, a_j = top - V_j,
 a = sum_j p_j a_j, M = a + g and phi(x) = x - log(1 + x), weak duality gives for EVERY g >= 0
 
@@ -219,3 +221,34 @@ def table_gain(a, variance, table, at):
     bits = np.float64(min(max(v, SMALLEST), LARGEST)).view(np.uint64)
     k = np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)
     return a * min(1.0, table[k] + table[k + np.uint64(1)] * v)
+
+
+@jit()
+def sort_gaps(gaps, size, order):
+    """Sorts the outcomes order[:size] by their gaps, the largest first, from any order of them.
+
+    Neighbouring columns have almost the same order: then it takes one pass.
+    """
+    for i in range(1, size):
+        j, k = order[i], i
+        while k > 0 and gaps[order[k - 1]] < gaps[j]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
+
+
+@jit()
+def gain_l1(p, at, stride, gaps, order, size, C):
+    """max {q.V : |q - p|_1 <= C} - p.V: mass C/2 goes from the worst outcomes to the best one.
+
+    p_j = p[at + stride j], gaps[j] = top - V_j; order: by descending gaps.
+    """
+    left, found = 0.5 * C, 0.0
+    for k in range(size):
+        j = order[k]
+        moved = min(left, p[at + stride * j])
+        found += moved * gaps[j]
+        left -= moved
+        if left <= 0.0:
+            break
+    return found

@@ -23,26 +23,17 @@ import attrs
 from pkd.experiments.agent import Agent
 from pkd.experiments.play import Player, World, describe_agent, name_agent
 from pkd.model import ModelError
-from pkd.optimism import MVP, Certified, Greedy, Hoeffding, Optimism, PosteriorSampling
+from pkd.optimism import Optimism
 from pkd.planning import check_schedule, resolve
 from pkd.problem import as_model, load_object, load_point, parse_options, registered, unpack
 from pkd.schedule import read_schedule
 
 __all__ = [
-    "AGENTS", "RULES", "AgentSpec", "Grid", "ModelSpec", "Named", "label_model", "list_agents",
+    "AGENTS", "AgentSpec", "Grid", "ModelSpec", "Named", "label_model", "list_agents",
     "make_agent", "make_grid", "split_agents",
 ]  # fmt: skip
 
 AGENTS = "pkd.agents"  # the entry-point group of agents: a class, or a function that makes one
-RULES: dict[str, Callable[[], Optimism]] = {
-    "certified": Certified,
-    "mvp": MVP,
-    "mvp-max": lambda: MVP(monotone=True),
-    "practical": MVP.practical,
-    "hoeffding": Hoeffding,
-    "greedy": Greedy,
-    "posterior": PosteriorSampling,
-}
 
 
 @attrs.frozen
@@ -130,16 +121,17 @@ def make_grid(
     )
 
 
-def make_agent(words: str, options: Mapping[str, Any] | None = None) -> Player:
+def make_agent(words: str) -> Player:
     """The agent that words stand for: NAME or module:Class, then :key=value,... for its options.
 
-    >>> make_agent("mvp:c1=1,c2=2").to_config()["c2"], make_agent("posterior", {"prior": 0.5})
-    (2, PosteriorSampling(prior=0.5))
+    >>> make_agent("posterior:prior=0.5")
+    PosteriorSampling(prior=0.5)
     """
-    name, typed = split_words(words)
-    chosen = {**typed, **(options or {})}
+    from pkd.cli.rules import RULES, make_rule
+
+    name, options = split_words(words)
     if name in RULES:
-        return _change_rule(name, RULES[name](), chosen)
+        return make_rule(words)
     agents = list_agents()
     if name in agents:
         factory = load_point(agents[name])
@@ -153,7 +145,7 @@ def make_agent(words: str, options: Mapping[str, Any] | None = None) -> Player:
             f"no agent is called {name!r}{hint} Expected a name ({', '.join(known)}) or "
             "module:Class"
         )
-    return _call(name, factory, chosen)
+    return _call(name, factory, options)
 
 
 def split_words(words: str) -> tuple[str, dict[str, Any]]:
@@ -179,7 +171,7 @@ def split_agents(text: str) -> list[str]:
 
 def list_agents() -> dict[str, EntryPoint]:
     """The registered agents by name."""
-    return {name: point for name, point in registered(AGENTS).items() if name not in RULES}
+    return registered(AGENTS)
 
 
 def label_model(words: Sequence[str]) -> str:
@@ -191,15 +183,6 @@ def label_model(words: Sequence[str]) -> str:
     named = [word for word in words if word not in ("--model", "--option")]
     short = [re.sub(r"^--(model|option)=", "", word) for word in named]
     return " ".join(re.sub(r"^(--[\w-]+)=", r"\1 ", word) for word in short)
-
-
-def _change_rule(name: str, rule: Optimism, options: Mapping[str, Any]) -> Optimism:
-    try:
-        return attrs.evolve(rule, **options) if options else rule  # type: ignore[misc]
-    except TypeError:
-        fields = ", ".join(key for key in rule.to_config() if key != "rule") or "none"
-        unknown = ", ".join(options)
-        raise ModelError(f"{name}: found the options {unknown}; it has {fields}") from None
 
 
 def _call(name: str, factory: Any, options: Mapping[str, Any]) -> Player:

@@ -173,10 +173,13 @@ def _write_section(name: str, run: Run, number: int) -> str:
     first = float(run.policy_values[0])
     given = {
         key: value
-        for key, value in config["optimism"].items()
+        for key, value in config["optimism"].get("arguments", config["optimism"]).items()
         if key != "rule" and value not in (None, False)
     }
-    constants = ", ".join(f"{key} = {_format_number(value)}" for key, value in given.items())
+    constants = ", ".join(
+        f"{key} = {value if isinstance(value, str) else _format_number(value)}"
+        for key, value in given.items()
+    )
     facts = {
         "file": name,
         "model": f"{_name_model(run)} ({config['model']})"

@@ -203,6 +203,8 @@ class Run:
         if compiled is None:
             return run
         try:
+            rule = from_config(run.config["optimism"])
+            compiled = compiled.suited_to(rule.bonus(), quiet=True)
             refuse_other_model(run, compiled)
             policy = plan_again(run, compiled, arrays, "")
             interval = run.interval

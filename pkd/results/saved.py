@@ -164,7 +164,8 @@ def refuse_other_model(run: Run, compiled: Compiled) -> None:
 
 def plan_arrays(plan: Plan, prefix: str) -> dict[str, np.ndarray]:
     """What a file keeps of a plan; the first files called its choices arms."""
-    belief = {f"{prefix}belief_{name}": getattr(plan.belief, name) for name in BELIEF}
+    names = (*BELIEF, "draws") if plan.belief.draws.size else BELIEF
+    belief = {f"{prefix}belief_{name}": getattr(plan.belief, name) for name in names}
     return {f"{prefix}arms": plan.choices, **belief}
 
 
@@ -186,9 +187,9 @@ def plan_again(
     value = float(run.upper_values[-1])
     if prefix:
         belief, value = compiled.pessimistic(belief), float(run.interval.low)  # type: ignore[union-attr]
-    for name in BELIEF:
+    for name in (*BELIEF, "draws") if belief.draws.size else BELIEF:
         part, values = arrays.get(f"{prefix}belief_{name}"), getattr(belief, name)
-        low, high = -np.inf if name == "mean" else 0.0, 1.0 if name == "p" else np.inf
+        low, high = -np.inf if name == "mean" else 0.0, 1.0 if name in ("p", "draws") else np.inf
         if part is None and name in ("ell", "radius"):  # a file of the first kind
             continue
         if part is None or part.shape != values.shape or part.dtype != values.dtype:
@@ -233,7 +234,10 @@ def _refuse_config(config: Any) -> None:
         raise ModelError(f"delta: expected a number between 0 and 1, found {config['delta']!r}")
     if config["replan"] != "powers of two":
         read_schedule(config["replan"])
-    for key, value in config["optimism"].items():
+    rule = config["optimism"]
+    if ":" in str(rule["rule"]) and not isinstance(rule["arguments"], dict):
+        raise ModelError(f"optimism: expected arguments by name, found {rule['arguments']!r}")
+    for key, value in rule.items() if ":" not in str(rule["rule"]) else ():
         if key != "rule" and not (value is None or isinstance(value, bool) or _is_number(value)):
             raise ModelError(f"optimism: expected numbers, found {key} = {value!r}")
     from_config(config["optimism"])

@@ -15,7 +15,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.learn import RULES
+from pkd.cli.rules import RULES
 from pkd.tabular import TabularMDP
 
 PNG = b"\x89PNG"
@@ -188,6 +188,10 @@ WORDS = {
     "mvp-max": "MVP (max form), no guarantee",
     "practical": "MVP, practical constants, no guarantee",
     "hoeffding": "Hoeffding, as published",
+    "kl-ucrl": "KL-UCRL, no guarantee",
+    "ucrl2": "UCRL2, no guarantee",
+    "bayes-ucbvi": "Bayes-UCBVI, quantile 0.9 of 100 draws, no guarantee",
+    "opsrl": "OPSRL, 8 draws, no guarantee",
     "greedy": "Greedy (no bonus), no guarantee",
     "posterior": "Posterior sampling, prior 1, no guarantee",
 }
@@ -585,7 +589,7 @@ BAD_INPUT = [
     ),
     (
         ["learn", "climb.npz", "--optimism", "hope"],
-        "pkd learn: error: argument --optimism: invalid choice: 'hope'",
+        "pkd learn: error: argument --optimism: optimism rule 'hope' is unknown",
     ),
     (["learn", "--config", "missing.toml"], "pkd: error: missing.toml: No such file or directory"),
     (["learn", "--config", "bad.toml"], "pkd: error: bad.toml: expected a TOML file: "),

@@ -132,7 +132,10 @@ def test_a_table_is_no_run(command: str, capsys: pytest.CaptureFixture[str]) -> 
     [
         ("epochs = 3", "pkd: error: e.toml: unrecognized arguments: --epochs=3"),
         ('episodes = "many"', "pkd learn: error: e.toml: argument --episodes: expected a whole"),
-        ('optimism = "hope"', "pkd learn: error: e.toml: argument --optimism: invalid choice"),
+        (
+            'optimism = "hope"',
+            "pkd learn: error: e.toml: argument --optimism: optimism rule 'hope' is unknown",
+        ),
     ],
 )
 def test_a_typing_slip_in_an_experiment_file_names_the_file(

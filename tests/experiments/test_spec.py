@@ -40,7 +40,7 @@ def test_an_agent_is_a_rule_with_constants_or_a_class_with_options() -> None:
     ("words", "said"),
     [
         ("mvpp", "no agent is called 'mvpp'; did you mean 'mvp'"),
-        ("mvp:c9=1", "mvp: found the options c9; it has c1, c2"),
+        ("mvp:c9=1", "mvp has no constant 'c9'; expected c1, c2"),
         ("agents_for_tests:Nobody", "cannot be imported"),
         ("agents_for_tests:QLearning:speed=1", "its options are rate, show"),
         ("os:getcwd", "expected a pkd.Agent or a rule of optimism, found str"),

@@ -11,11 +11,11 @@ import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
-from pkd.engine.nodes import kernels
+from pkd.engine.nodes import kernels, python_rule
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
-from pkd.optimism import CERTIFIED
+from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, OVER_SETS, PYTHON
 
 __all__ = ["NodeEngine"]
 
@@ -125,9 +125,32 @@ class NodeEngine(Compiled):
 
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         scratch = self.scratch(self.program, belief)
-        sets = self._sets(belief)
-        value, changed = kernels.sweep(self.program, belief, scratch, sets, policy, follow, -1)
+        return self._sweep(self.program, belief, scratch, policy, follow, -1)
+
+    def _sweep(
+        self, program: kernels.Program, belief: Belief, scratch: kernels.Scratch, policy: Policy,
+        follow: bool, keep: int,
+    ) -> tuple[float, bool]:  # fmt: skip
+        if belief.form == PYTHON:
+            return python_rule.sweep(program, belief, scratch, policy, follow, keep)
+        extra = self._find_extra(belief)
+        value, changed = kernels.sweep(program, belief, scratch, *extra, policy, follow, keep)
         return float(value), bool(changed)
+
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        g, sign, mean = self.program, 1.0 if most else -1.0, np.zeros(len(self.rewards))
+        paid = np.zeros(len(g.branch_p))
+        if which < len(self.features):
+            # An inlined CHANCE state passes on alone, so a branch draws from its own row only.
+            drawn = np.flatnonzero(g.branch_pair >= 0)
+            paid[drawn[g.pair_row[g.branch_pair[drawn]] == which]] = sign
+        else:
+            mean[which - len(self.features)] = sign
+        scratch = self.scratch(g, belief)
+        scratch.v[...] = scratch.settled[...] = 0.0  # nothing is paid at the end
+        program, asked = g._replace(branch_reward=paid), belief._replace(mean=mean)
+        value, _ = self._sweep(program, asked, scratch, self.policy(), False, -1)
+        return sign * value
 
     def scratch(
         self, program: kernels.Program, belief: Belief, *, keep: bool = False
@@ -148,14 +171,19 @@ class NodeEngine(Compiled):
             kept=np.zeros(self.n_states if keep else 0),
         )
 
-    def _sets(self, belief: Belief) -> kernels.SetMemory | None:
-        """Memory that only values over sets of laws need."""
-        if belief.form != CERTIFIED and not self.over_sets:
-            return None
-        last = int(self.row_ptr[len(self.features)])
-        most = int(np.diff(self.row_ptr).max(initial=1))
-        end = np.zeros(len(self.features), np.int64)
-        return kernels.SetMemory(np.zeros(2 * most), np.zeros(most), end, np.zeros(last, np.int64))
+    def _find_extra(self, belief: Belief) -> tuple[kernels.SetMemory | None, kernels.Other | None]:
+        """Memory that only some rules need: (of values over KL balls, of the other ones)."""
+        longest = int(np.diff(self.row_ptr).max(initial=1))
+        if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
+            last = int(self.row_ptr[len(self.features)])
+            end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
+            return kernels.SetMemory(np.zeros(2 * longest), np.zeros(longest), end, seen), None
+        if belief.form == L1_BALL:
+            order = np.zeros(longest, np.int64)
+            return None, kernels.Other(np.zeros(longest), order, None, None)
+        if belief.form == DRAWS:
+            return None, kernels.Other(None, None, belief.draws, np.zeros(belief.rounds))
+        return None, None
 
     def _find_limits(
         self, program: kernels.Program, belief: Belief
@@ -212,8 +240,7 @@ class NodeEngine(Compiled):
         kept = self._kept
         if kept is None or kept[0] is not belief or kept[1] != t:
             scratch = self.scratch(self.full, belief, keep=True)
-            sets = self._sets(belief)
-            kernels.sweep(self.full, belief, scratch, sets, self.policy(), False, t)
+            self._sweep(self.full, belief, scratch, self.policy(), False, t)
             kept = self._kept = belief, t, scratch.q, scratch.kept
         choices = self.graph.layers.choices[node]
         if choices is None:
@@ -276,10 +303,12 @@ class NodeEngine(Compiled):
             paid += reward
         return Episode(transitions, final=total - paid)
 
-    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int]:
+    def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
+        if trial.learning.belief.form > CERTIFIED:  # only the usual rules are worth the compiling
+            return None
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
-        sets = self._sets(learning.belief)
+        sets, _ = self._find_extra(learning.belief)
         paid = learning.reward_bonus if len(self.rewards) else None
         ell, low, high = learning.reward_bonus
 

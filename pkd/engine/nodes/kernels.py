@@ -30,14 +30,15 @@ from pkd.engine.bonus import (
     factors,
     hope,
     is_capped,
+    keep_largest,
     most_seen,
     rank_new,
     set_marks,
 )
 from pkd.engine.jit import jit
 from pkd.engine.random import draw, uniform
-from pkd.engine.set_values import CERTAIN, gain, gains_at_once
-from pkd.optimism import CERTIFIED, NO_BONUS, ONE_ROUND, SUM
+from pkd.engine.set_values import CERTAIN, gain, gain_l1, gains_at_once, sort_gaps
+from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
     0,
@@ -93,6 +94,15 @@ class Scratch(NamedTuple):
     kept: np.ndarray  # (nodes,) V of that layer
 
 
+class Other(NamedTuple):
+    """Memory of the rules L1_BALL and DRAWS. What a rule does not need is None."""
+
+    gaps: np.ndarray | None  # (most outcomes of a row,)
+    order: np.ndarray | None  # (most outcomes of a row,)
+    draws: np.ndarray | None  # of the belief
+    best: np.ndarray | None  # (the place of the value that counts,)
+
+
 class SetMemory(NamedTuple):
     """Memory that only values over sets of laws need."""
 
@@ -132,7 +142,7 @@ def pack(g, b, s):
 
 
 @jit(nogil=True)
-def sweep(g, b, s, sets, policy, follow, keep):
+def sweep(g, b, s, sets, other, policy, follow, keep):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
 
         e(z, y') = min(cap, pV(., y') + bonus)
@@ -140,13 +150,14 @@ def sweep(g, b, s, sets, policy, follow, keep):
         V = max_a Q
 
     CERTIFIED: e is the largest or the least value over a set of laws, see `value_over_sets`.
-    sets: its memory; None: its code is not compiled.
+    sets: its memory; None: its code is not compiled. other: `Other` for L1_BALL and DRAWS; None for
+    all other forms.
     A known z gets e = pV and is exempt from the ceiling. keep: the layer of which Q goes into s.q
     and V into s.kept, or -1. It is one function because it is compiled and called as one: passing
     all arrays to parts of it would cost more than the arithmetic.
     """
     pack(g, b, s)
-    if sets is not None and b.form == CERTIFIED:
+    if sets is not None and b.form in (CERTIFIED, KL_BALL):
         list_seen(g.row_ptr, b.p, sets)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
     group_first, group_last, group_pair, group_ptr = (
@@ -218,10 +229,17 @@ def sweep(g, b, s, sets, policy, follow, keep):
                         e[first + i] = mean[i]
                     continue
                 cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
-                if sets is not None and form == CERTIFIED:
+                if sets is not None and form in (CERTIFIED, KL_BALL):
                     value_over_sets(
                         g, b, sets, source, at, size, packed, matrix, first, pairs, cap, width,
                         s.rows, e,
+                    )  # fmt: skip
+                    continue
+                if other is not None:
+                    value_of_others(
+                        other.gaps, other.order, other.draws, other.best, source, group_node, at,
+                        size, packed, matrix, first, pairs, pair_row, b.radius, g.row_ptr,
+                        n_unknown, min(cap, ceiling), e,
                     )  # fmt: skip
                     continue
                 for i in range(pairs):
@@ -357,6 +375,42 @@ def gain_of_seen(row_ptr, b, sets, z):
     for k in range(count):
         square += p[k] * (gaps[room + k] - a) ** 2
     return a, square, gain(p, 0, 1, gaps[room:], count, b.radius[z], b.rounds)
+
+
+@jit()
+def value_of_others(
+    gaps, order, draws, best, v, nodes, at, size, packed, matrix, first, pairs, pair_row, radius,
+    row_ptr, n_unknown, top, e,
+):  # fmt: skip
+    """e of one group: the largest q.V over an L1 ball, or one of the largest values of the draws.
+
+    top: the value of the optimistic outcome of the draws.
+    """
+    if draws is not None:  # the compiler leaves out what is None
+        for i in range(pairs):
+            z = pair_row[first + i]
+            place, extra = row_ptr[z], row_ptr[n_unknown] + z
+            for k in range(best.shape[0]):
+                best[k] = -np.inf
+            for k in range(draws.shape[0]):
+                value = draws[k, extra] * top if draws[k, extra] > 0.0 else 0.0
+                for j in range(size):
+                    value += draws[k, place + j] * v[nodes[at + j]]
+                keep_largest(best, value)
+            e[first + i] = best[best.shape[0] - 1]
+    if order is not None:
+        edge = v[nodes[at]]
+        for j in range(size):
+            edge, order[j] = max(edge, v[nodes[at + j]]), j
+        for j in range(size):
+            gaps[j] = edge - v[nodes[at + j]]
+        sort_gaps(gaps, size, order)
+        for i in range(pairs):
+            mean, C = 0.0, radius[pair_row[first + i]]
+            for j in range(size):
+                mean += packed[matrix + i + pairs * j] * gaps[j]
+            gained = gain_l1(packed, matrix + i, pairs, gaps, order, size, C)
+            e[first + i] = edge - max(mean - gained, 0.0)
 
 
 @jit()
@@ -545,7 +599,7 @@ def learn(
             if exact == 1 and not changed and not np.isnan(state[1]):
                 break
             belief, memory = (truth, truth_s) if exact == 1 else (b, s)
-            state[exact], changed = sweep(g, belief, memory, sets, policy, exact == 1, -1)
+            state[exact], changed = sweep(g, belief, memory, sets, None, policy, exact == 1, -1)
         set_marks(tally, 2.0)
         upper[k], value[k] = state[0], state[1]
         returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pkd.engine.bonus import hope
 from pkd.engine.jit import jit
-from pkd.engine.set_values import gain, table_gain
+from pkd.engine.set_values import gain, gain_l1, sort_gaps, table_gain
 from pkd.optimism import SUM
 
 Offset = np.uintp
@@ -256,6 +256,70 @@ def add_set_values(
             value = min(value, high[i]) if ranged else value
         value = min(ceiling, constant + value)
         q[i] = q[i] + weight * value if keep else value
+
+
+@jit()
+def add_other_values(
+    draws, ball, x, p, lo, hi, row_x, row_ptr, row, n_unknown, v, columns, base, stride, n, level,
+    place, ranged, high, ceiling, constant, top, keep, weight, e, s, edge, gains, gaps, order,
+    largest, room, q,
+):  # fmt: skip
+    """q[i] = min(top, constant + value), the value that DRAWS or, with `ball`, L1_BALL gives."""
+    if draws is not None:  # the compiler leaves out what is None
+        first, extra = row_ptr[row], row_ptr[n_unknown] + row
+        largest_of_draws(
+            draws, row_x, first, row_ptr[row + 1], extra, v, columns, base, stride, n, place,
+            ranged, high, ceiling, e, largest,
+        )  # fmt: skip
+        last = Offset(place - 1) * n
+        for i in range(n):
+            value = min(top, constant + largest[last + i])
+            q[i] = q[i] + weight * value if keep else value
+    if ball is not None:
+        moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, 1.0, e, s, edge, room)
+        gains_l1(x, p, lo, hi, v, columns, base, stride, n, room, edge, level, gaps, order, gains)
+        for i in range(n):
+            value = min(top, constant + (room[i] + min(e[i] + gains[i], edge[i])))
+            q[i] = q[i] + weight * value if keep else value
+
+
+@jit()
+def gains_l1(x, p, lo, hi, v, columns, base, stride, n, v0, edge, level, gaps, order, out):
+    """out[i] = the gain over the set {q : |q - p|_1 <= level}, column by column."""
+    step = Offset(stride)
+    for j in range(hi - lo):
+        order[j] = j
+    for i in range(n):
+        for j in range(lo, hi):
+            d = v[offset_of(x, j, hi, columns, base) + step * i] - v0[i]
+            gaps[j - lo] = max(edge[i] - d, 0.0)
+        sort_gaps(gaps, hi - lo, order)
+        out[i] = gain_l1(p, lo, 1, gaps, order, hi - lo, level)
+
+
+@jit()
+def largest_of_draws(
+    draws, x, lo, hi, extra, v, columns, base, stride, n, place, ranged, high, ceiling, e, largest
+):
+    """largest[k n + i] = the value of column i that is at place k among the draws, descending."""
+    step = Offset(stride)
+    for i in range(n * Offset(place)):
+        largest[i] = -np.inf
+    for d in range(draws.shape[0]):
+        mass = draws[d, extra]
+        for i in range(n):
+            e[i] = (mass * (high[i] if ranged else ceiling)) if mass > 0.0 else 0.0
+        for j in range(lo, hi):
+            share, at = draws[d, j], offset_of(x, j, hi, columns, base)
+            if share > 0.0:
+                for i in range(n):
+                    e[i] += share * v[at + step * i]
+        for i in range(n):
+            value = e[i]
+            for k in range(place):
+                at = Offset(k) * n + i
+                if value > largest[at]:
+                    largest[at], value = value, largest[at]
 
 
 @jit()

@@ -28,7 +28,7 @@ from pkd.engine.threads import Crew, get_threads
 from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
 from pkd.limits import refuse_bytes
 from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import CERTIFIED, ONE_ROUND, SUM
+from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON, SUM
 from pkd.sizes import is_declared_range_safe
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ __all__ = ["StripeEngine"]
 
 KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
-Derived = tuple[kernels.Pack, np.ndarray | None]  # from a belief: packed laws, tables of sets
+# From a belief: packed laws, tables of sets, what other rules need.
+Derived = tuple[kernels.Pack, np.ndarray | None, kernels.Other | None]
 PATH = 3  # columns of a path: law row, outcome, note
 MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 
@@ -212,7 +213,7 @@ class StripeEngine(Compiled):
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
         memory = self._borrow(belief)
         try:
-            derived = self._pack(belief), self._tables(belief)
+            derived = self._derive(belief)
             changed = self._sweep_to(0, belief, derived, memory, policy, follow)
             v = memory.layers[0].v
             value = math.fsum(p * v[x, y] for x, y, p in self.layout.start)
@@ -220,12 +221,43 @@ class StripeEngine(Compiled):
             self._free.append(memory)
         return value, changed > 0
 
-    def _pack(self, belief: Belief) -> kernels.Pack:
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        g, sign = self.arrays.stripes, 1.0 if most else -1.0
+        if which < len(self.features):  # each branch is paid by its row of laws, no action is
+            paid = np.concatenate([g.law == which, np.zeros((1, g.law.shape[1]), bool)])
+            none = np.full_like(g.action_reward, len(g.law))
+            g = g._replace(branch_reward=g.branch_law, action_reward=none)
+        else:
+            paid = self._reward_means == which - len(self.features)
+        derived = self._pack(belief)._replace(reward=sign * paid), self._tables(belief), None
+        memory = self._borrow(belief)
+        try:
+            self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
+            v = memory.layers[0].v
+            return sign * math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+        finally:
+            self._free.append(memory)
+
+    def _derive(self, belief: Belief) -> Derived:
         """What a call derives from a belief."""
+        if belief.form == PYTHON:
+            raise ModelError(
+                "values by a rule in Python need every state apart; give the model and the rule "
+                "to optimistic_plan, learn or OptimisticLearner, which see to it"
+            )
+        other = None
+        if belief.form == DRAWS:
+            other = kernels.Other(belief.draws, None)
+        elif belief.form == L1_BALL:
+            other = kernels.Other(None, True)
+        return self._pack(belief), self._tables(belief), other
+
+    def _pack(self, belief: Belief) -> kernels.Pack:
+        """The laws of a belief, packed, and its rewards."""
         g, size = self.arrays.stripes, len(belief.p)
         rows = len(self.row_ptr) - 1
         end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
-        if belief.form == CERTIFIED:
+        if belief.form in (*OVER_SETS, L1_BALL):
             kernels.pack_whole(self.row_ptr, g.row_x, belief.p, end, x, q)
         else:
             kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
@@ -235,9 +267,9 @@ class StripeEngine(Compiled):
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
         """The tables of values over sets of laws; empty for exact values, None for other rules."""
-        if belief.form != CERTIFIED and not self.over_sets:
+        if belief.form not in OVER_SETS and not (belief.form <= CERTIFIED and self.over_sets):
             return None
-        quick = belief.form == CERTIFIED and belief.rounds == ONE_ROUND
+        quick = belief.form in OVER_SETS and belief.rounds == ONE_ROUND
         tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
         if quick:
             kernels.fill_tables(belief.radius, tables)
@@ -259,16 +291,18 @@ class StripeEngine(Compiled):
         memory: _Memory,
         policy: Policy,
         follow: bool,
+        g: kernels.Stripes | None = None,
     ) -> int:
         """Sweeps from the end down to layer `until`: how many choices changed.
 
-        That layer and the next one stay in the memory.
+        That layer and the next one stay in the memory. g: other stripes than the engine's own.
         """
         changed, horizon = 0, self.horizon
+        g = self.arrays.stripes if g is None else g
         crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
         memory.clear(self.table.over, self.layout)
         self._sweep_layer(
-            crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
+            g, crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
         )
         for t in range(horizon - 1, until - 1, -1):
             last = t == horizon - 1
@@ -279,16 +313,15 @@ class StripeEngine(Compiled):
             )
             target = memory.layers[t % 2]
             changed += self._sweep_layer(
-                crew, belief, derived, first, t, source, target, policy, follow
+                g, crew, belief, derived, first, t, source, target, policy, follow
             )
         return changed
 
     def _sweep_layer(
-        self, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
+        self, g: kernels.Stripes, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
         """Sweeps one layer: level `first` from the next layer, then the CHANCE levels."""
-        g = self.arrays.stripes
         lo, hi = (
             (kernels.CHANCES, g.settlement)
             if t < self.horizon
@@ -337,7 +370,7 @@ class StripeEngine(Compiled):
         plain, t = self.plain, h - 1
         with plain._lock:
             if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
-                derived = plain._pack(belief), plain._tables(belief)
+                derived = plain._derive(belief)
                 memory = plain._borrow(belief)
                 plain._sweep_to(t, belief, derived, memory, plain.policy(), follow=False)
                 plain._kept = belief, t, derived, memory
@@ -411,15 +444,15 @@ class StripeEngine(Compiled):
         """Over the reachable states; over all states of their stripes where reach is not cached."""
         plain = self.plain
         belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
-        derived = plain._pack(belief), plain._tables(belief)
-        memory, policy = plain._borrow(belief), plain.policy()
+        derived = plain._derive(belief)
+        memory, policy, g = plain._borrow(belief), plain.policy(), plain.arrays.stripes
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
-        plain._sweep_layer(crew, belief, derived, -1, horizon, source, source, policy, False)
+        plain._sweep_layer(g, crew, belief, derived, -1, horizon, source, source, policy, False)
         yield from plain._find_extremes(source, horizon, "after the last action")
         for t in range(horizon - 1, -1, -1):
             first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
-            plain._sweep_layer(crew, belief, derived, first, t, source, target, policy, False)
+            plain._sweep_layer(g, crew, belief, derived, first, t, source, target, policy, False)
             yield from plain._find_extremes(target, t, f"at step {t + 1}")
             source = target
 

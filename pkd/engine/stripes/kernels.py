@@ -21,6 +21,7 @@ from pkd.engine.stripes.columns import (
     AT_ONCE,
     Offset,
     add_bonus,
+    add_other_values,
     add_set_values,
     best_of_fans,
     exact_gains,
@@ -31,7 +32,7 @@ from pkd.engine.stripes.columns import (
     spread,
     table_gains,
 )  # fmt: skip
-from pkd.optimism import CERTIFIED, NO_BONUS, ONE_ROUND
+from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND
 
 
 class Stripes(NamedTuple):
@@ -88,6 +89,13 @@ class Pack(NamedTuple):
     reward_low: np.ndarray  # (rows of rewards, X), with their lowest values
     reward_high: np.ndarray  # (rows of rewards, X)
     longest: int  # most outcomes of a row
+
+
+class Other(NamedTuple):
+    """What the rules L1_BALL and DRAWS need."""
+
+    draws: np.ndarray | None  # of the belief, for DRAWS
+    ball: bool | None  # True for L1_BALL
 
 
 class Layer(NamedTuple):
@@ -170,7 +178,7 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
 
 
 @jit(nogil=True)
-def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow):
+def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy, follow):
     """The values of tiles[begin:end], all of one level, in layer t.
 
     Returns how many choices changed.
@@ -180,7 +188,7 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
 
     CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
     rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None: no such code
-    is compiled.
+    is compiled. other: `Other` for L1_BALL and DRAWS, None for all other forms.
 
     Fields are taken out of g and b once: each access inside a loop would count references.
     """
@@ -234,6 +242,9 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
     copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     if tables is not None:
         edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
+    if other is not None:
+        edge, gains, gaps = np.empty(width), np.empty(width), np.empty(c.longest)
+        largest, order = np.empty(b.rounds * width), np.empty(c.longest, np.int64)
     changed = 0
     for place in range(begin, end):
         tile = tiles[place]
@@ -305,7 +316,7 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                                 low,
                                 high,
                             )
-                        if tables is not None and form == CERTIFIED:
+                        if tables is not None and form in (CERTIFIED, KL_BALL):
                             moments_and_edge(
                                 outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
                                 edge, copies,
@@ -323,6 +334,14 @@ def values(g, b, c, tables, tiles, begin, end, t, source, target, policy, follow
                             add_set_values(
                                 copies, e, s, gains, n, b.sign, mvp, factor, term, scale,
                                 ranged, low, high, constant, top, keep, weight, q,
+                            )  # fmt: skip
+                            continue
+                        if other is not None:
+                            add_other_values(
+                                other.draws, other.ball, outcome, p, lo, hi, row_x, row_ptr, row,
+                                g.n_unknown, v, columns, base, stride, n, b.radius[row], b.rounds,
+                                ranged, high, ceiling, constant, top, keep, weight, e, s, edge,
+                                gains, gaps, order, largest, copies, q,
                             )  # fmt: skip
                             continue
                         if is_capped(seen, b.free, scale):
@@ -407,7 +426,7 @@ def tiles_of(g, level, t):
 
 
 @jit(nogil=True)
-def sweep_layer(g, b, c, tables, first, lo, hi, t, source, target, policy, follow):
+def sweep_layer(g, b, c, tables, other, first, lo, hi, t, source, target, policy, follow):
     """One layer: level `first` from the next layer, then its CHANCE levels lo..hi - 1."""
     changed = 0
     for level in range(lo - 1, hi):
@@ -415,7 +434,7 @@ def sweep_layer(g, b, c, tables, first, lo, hi, t, source, target, policy, follo
         if which >= 0 and g.level_active[which, t]:
             tiles = tiles_of(g, which, t)
             changed += values(
-                g, b, c, tables, tiles, 0, len(tiles), t, read, target, policy, follow
+                g, b, c, tables, other, tiles, 0, len(tiles), t, read, target, policy, follow
             )
     return changed
 
