@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.endless import Stationary as Stationary
+    from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
+    from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
     from pkd.rules import KLUCRL as KLUCRL
     from pkd.rules import OPSRL as OPSRL
@@ -106,6 +109,7 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
     "experiments.comparison": ["Comparison", "compare"],
     "experiments.experiment": ["experiment"],
@@ -131,6 +135,7 @@ _HOMES = {
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
     "simulation": ["Simulator", "simulate"],
+    "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
     "unknown_table": ["UnknownTable"],

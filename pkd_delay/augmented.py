@@ -104,6 +104,28 @@ class Augmented(PartiallyKnownMDP):
             queue = Queue(queue)
         return self._join(x, y, queue, counter)
 
+    def translate(self, rule: Callable[..., Any], parts: int) -> Callable[[int, Any, Any], Any]:
+        """A rule in other words as a policy (h, x, y) of this model.
+
+        parts = 2: the rule is for the base, (h, x, y) -> action; it is asked about the state that
+        was shown last, and ignores what was done since. parts = 3: it is (h, state, queue, waited)
+        -> action; the state is the base's x where y is trivial, else (x, y).
+        """
+        if parts not in (2, 3):
+            raise ModelError(
+                f"the policy takes the step and {parts} parts of a state; expected (h, x, y), or "
+                "(h, state, queue, waited)"
+            )
+
+        def act(h: int, x: Any, y: Any) -> Any:
+            base_x, base_y, queue, waited = self.read(x, y)
+            if parts == 2:
+                return rule(h, base_x, base_y)
+            state = base_x if self.facts.n_y == 1 else (base_x, base_y)
+            return rule(h, state, tuple(queue or ()), waited)
+
+        return act
+
     @abstractmethod
     def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Any]:
         """The augmented (x, y) from its parts."""

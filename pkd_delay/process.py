@@ -255,6 +255,11 @@ class DelayedMDP(Delayed):
                 f"mdp is {type(mdp).__name__}; expected a pkd.TabularMDP "
                 "(for any other model use pkd_delay.Delayed)"
             )
+        if mdp.n_tables > 1 or mdp.discount < 1 or not mdp.on_offer.all():
+            raise ModelError(
+                "mdp changes with the step, is discounted, or has actions that are not on offer; "
+                "expected a plain table (for any other model use pkd_delay.Delayed)"
+            )
         found = find_count_faults(max_delay, "max_delay")
         table, wrong = _make_table(inter_arrival, mdp.n_states, mdp.n_actions)
         found += wrong

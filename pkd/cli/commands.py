@@ -17,10 +17,14 @@ from pkd.cli import (
     check,
     compare,
     demo,
+    evaluate,
     experiment,
+    export,
     learn,
+    models,
     plan,
     report,
+    simulate,
     verify,
 )
 from pkd.model import ModelError
@@ -46,7 +50,11 @@ class Command(Protocol):
 
 OWN: dict[str, Command] = {
     "demo": demo,
+    "models": models,
     "plan": plan,
+    "evaluate": evaluate,
+    "simulate": simulate,
+    "export": export,
     "learn": learn,
     "compare": compare,
     "experiment": experiment,

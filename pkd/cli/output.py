@@ -11,7 +11,16 @@ from pkd.model import ModelError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PICTURES", "Cell", "number", "save_figure", "table", "write_csv", "write_files"]
+__all__ = [
+    "PICTURES",
+    "Cell",
+    "draw_file",
+    "number",
+    "save_figure",
+    "table",
+    "write_csv",
+    "write_files",
+]
 
 Cell = str | int | float
 PICTURES = ("eps", "jpeg", "jpg", "pdf", "pgf", "png", "ps", "svg", "svgz", "tif", "tiff", "webp")
@@ -57,6 +66,11 @@ def write_files(
     """
     if csv is not None:
         write_csv(csv, headers, rows)
+    draw_file(plot, draw, csv)
+
+
+def draw_file(plot: Path | None, draw: Callable[[], Figure], csv: Path | None = None) -> None:
+    """Writes the figure that was asked for; csv: the table that is written already."""
     if plot is None:
         return
     try:

@@ -81,6 +81,12 @@ class Run:
             f"{len(self.plans)} plans, {self.seconds:.2f} s>"
         )
 
+    def _repr_html_(self) -> str:
+        """What was learned, the policy and the regret, for a notebook."""
+        from pkd.results.notebook import show_run
+
+        return show_run(self)
+
     @property
     def regret(self) -> np.ndarray:
         """Cumulative regret: the sum of the optimal value less the exact value of the policy."""

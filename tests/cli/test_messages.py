@@ -156,18 +156,19 @@ def test_a_typing_slip_of_the_user_does_not_blame_the_file(
 
 @pytest.mark.usefixtures("folder")
 def test_a_figure_that_fails_says_that_the_table_is_there(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A picture shows at most 60 states; this table starts in one of 61."""
-    TabularMDP(np.eye(61)[:, None], np.zeros((61, 1)), 1, start=np.full(61, 1 / 61)).save_npz(
-        "w.npz"
-    )
+    TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), 1).save_npz("w.npz")
+
+    def fail(*_: object, **__: object) -> None:
+        raise pkd.ModelError("there is no paper")
+
+    monkeypatch.setattr("pkd.results.policy_plots.plot_policy", fail)
     said = error_of(["plan", "w.npz", "--csv", "p.csv", "--plot", "p.png"], capsys)
     assert said == (
-        "pkd: error: p.png was not drawn: --plot draws at most 60 states, w.npz has 61; use --csv; "
-        "the table is complete in p.csv\n"
+        "pkd: error: p.png was not drawn: there is no paper; the table is complete in p.csv\n"
     )
-    assert Path("p.csv").read_text(encoding="utf-8").count("\n") == 62
+    assert Path("p.csv").read_text(encoding="utf-8").count("\n") == 2
     assert not Path("p.png").exists()
 
 
