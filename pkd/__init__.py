@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.driving import drive as drive
     from pkd.endless import Stationary as Stationary
     from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
@@ -134,6 +135,7 @@ _HOMES = {
     "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
+    "driving": ["drive"],
     "simulation": ["Simulator", "simulate"],
     "results.policies": ["PolicyTable"],
     "results.run": ["Run"],

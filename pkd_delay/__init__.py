@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pkd_delay.agents import MemorylessQ as MemorylessQ
     from pkd_delay.arrivals import TravelTimes as TravelTimes
     from pkd_delay.benchmark import normalised_score as normalised_score
+    from pkd_delay.driving import drive as drive
     from pkd_delay.envs import late_vector as late_vector
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
@@ -69,6 +70,7 @@ _HOME_OF = {
     "TravelTimes": "arrivals",
     "UnknownDelay": "unknown",
     "View": "simulator",
+    "drive": "driving",
     "late_vector": "envs",
     "learn": "planning",
     "normalised_score": "benchmark",
