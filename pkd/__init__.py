@@ -37,9 +37,16 @@ if TYPE_CHECKING:
     from pkd.experiments.agents import PerState as PerState
     from pkd.experiments.agents import RandomPlay as RandomPlay
     from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.comparison import Comparison as Comparison
+    from pkd.experiments.comparison import compare as compare
+    from pkd.experiments.experiment import experiment as experiment
     from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
+    from pkd.experiments.play import play as play
     from pkd.experiments.q_learning import QLearner as QLearner
     from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.record import Record as Record
+    from pkd.experiments.results import Results as Results
+    from pkd.experiments.results import load_results as load_results
     from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.fitting import FittedLaw as FittedLaw
     from pkd.fitting import fit_law as fit_law
@@ -106,6 +113,11 @@ _HOMES = {
     "flattening": ["flatten"],
     "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
+    "experiments.comparison": ["Comparison", "compare"],
+    "experiments.experiment": ["experiment"],
+    "experiments.play": ["play"],
+    "experiments.record": ["Record"],
+    "experiments.results": ["Results", "load_results"],
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
     "experiments.q_learning": ["QLearner", "QLearning"],
