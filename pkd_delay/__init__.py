@@ -16,15 +16,21 @@ if TYPE_CHECKING:
     from pkd_delay.agents import Chen2023 as Chen2023
     from pkd_delay.agents import DelayAwareQ as DelayAwareQ
     from pkd_delay.agents import MemorylessQ as MemorylessQ
-    from pkd_delay.arrivals import TravelTimes as TravelTimes
     from pkd_delay.benchmark import normalised_score as normalised_score
+    from pkd_delay.delay_kernel import DelayKernel as DelayKernel
+    from pkd_delay.driving import drive as drive
     from pkd_delay.envs import late_vector as late_vector
+    from pkd_delay.fitting import FittedDelay as FittedDelay
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.lags import DelayChain as DelayChain
+    from pkd_delay.lags import Lags as Lags
     from pkd_delay.late_actions import LateActions as LateActions
     from pkd_delay.late_env import LateEnv as LateEnv
     from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.law_file import read_law as read_law
+    from pkd_delay.law_file import write_law as write_law
     from pkd_delay.missing import Missing as Missing
     from pkd_delay.planners import QMDP as QMDP
     from pkd_delay.planners import IgnoreDelay as IgnoreDelay
@@ -55,12 +61,16 @@ _HOME_OF = {
     "Delayed": "process",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
+    "DelayChain": "lags",
+    "DelayKernel": "delay_kernel",
     "DelayLaw": "law",
     "Episode": "record",
+    "FittedDelay": "fitting",
     "FlatLateEnv": "late_view",
     "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "Lags": "lags",
     "LateActions": "late_actions",
     "LateEnv": "late_env",
     "MemorylessQ": "agents",
@@ -70,12 +80,14 @@ _HOME_OF = {
     "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
-    "TravelTimes": "arrivals",
     "UnknownDelay": "unknown",
     "View": "simulator",
+    "drive": "driving",
     "late_vector": "envs",
     "learn": "planning",
     "normalised_score": "benchmark",
+    "read_law": "law_file",
+    "write_law": "law_file",
     "optimistic_plan": "planning",
     "plan": "planning",
     "simulate": "simulator",

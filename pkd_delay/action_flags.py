@@ -84,15 +84,15 @@ def _refuse_loose_flags(args: argparse.Namespace) -> None:
 
 def _make_late(problem: pkd.Problem, args: argparse.Namespace, instead: bool) -> pkd.Problem:
     import pkd
-    from pkd_delay.arrivals import TravelTimes
     from pkd_delay.base import do_first
+    from pkd_delay.lags import Lags
     from pkd_delay.late_actions import LateActions
 
     base = problem.model()
     law = args.action_delay
     model = LateActions(
         base,
-        TravelTimes(args.action_delay_law) if law is None else law,
+        Lags(args.action_delay_law) if law is None else law,
         instead=do_first(base) if instead else None,
     )
     if args.first_action is not None:

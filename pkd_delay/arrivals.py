@@ -9,8 +9,7 @@ late actions: the newest command that has come is in force. How long a message t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -18,9 +17,11 @@ import numpy as np
 
 from pkd import ModelError
 from pkd_delay.augmented import find_count_faults
-from pkd_delay.inter_arrival import InterArrival, OneLaw, find_faults
+from pkd_delay.delay_kernel import DelayKernel
+from pkd_delay.inter_arrival import InterArrival, OneLaw, as_kernel
+from pkd_delay.lags import Lags
 
-__all__ = ["Arrivals", "Commands", "Delay", "DelayRule", "TravelTimes", "clip_delay", "read_delay"]
+__all__ = ["Arrivals", "Changes", "ChangesOf", "Commands", "Delay", "DelayRule", "read_delay"]
 
 # (h, observation that the base shows at h, action that it executes at h) -> law of Delta_h
 LawOf = Callable[[int, Any, Any], OneLaw]
@@ -33,7 +34,7 @@ class DelayRule(ABC):
 
     @property
     def longest(self) -> int:
-        """W: the delay grows by at most this much from one message to the next."""
+        """The most steps that the agent waits for news."""
         return self.max_delay
 
     @property
@@ -42,31 +43,41 @@ class DelayRule(ABC):
         return False
 
     @abstractmethod
+    def find_law(self, h: int, observation: Any, action: Any) -> DelayKernel:
+        """The law of the message of step h."""
+
     def draw(
         self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
     ) -> tuple[int, int]:
-        """(Delta_h, D_h) for the message of step h; `before` is D_{h-1}."""
+        """The number that is drawn (a Delta, a lag) and D_h; `before` is D_{h-1}."""
+        law = self.find_law(h, observation, action)
+        number = law.numbers(before).draw(rng)
+        return number, min(law.follow(before, number), self.max_delay)
 
-    def clip(self, before: int, delta: int) -> int:
-        """D_h = clip(D_{h-1} + Delta_h; 0, D)."""
-        return clip_delay(before + delta, self.max_delay)
+    def draw_command(
+        self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
+    ) -> int:
+        """How late a command is. Commands with lags of their own may overtake each other."""
+        number, delay = self.draw(before, h, observation, action, rng)
+        is_lag = self.find_law(h, observation, action).form == Lags.form
+        return min(number, self.max_delay) if is_lag else delay
 
-
-def clip_delay(delay: int, largest: int) -> int:
-    """A delay cut to 0, ..., `largest`."""
-    return min(max(delay, 0), largest)
+    def follow(self, before: int, number: int) -> int:
+        """D_h from D_{h-1} and a number that was given instead of drawn."""
+        law = self.find_law(0, None, None)
+        return min(law.follow(before, number), self.max_delay)
 
 
 @attrs.frozen
 class Changes(DelayRule):
-    """Assumption 1: Delta_h ~ P_delay, D_h = clip(D_{h-1} + Delta_h; 0, D).
+    """One law for all steps: D_h = clip(D_{h-1} + Delta_h; 0, D) with Delta_h ~ P_delay, or lags.
 
     >>> rule = Changes(InterArrival((0.0, 0.0, 1.0)), max_delay=2)  # Delta = 1 always
-    >>> rule.draw(0, 1, None, None, np.random.default_rng(0)), rule.clip(2, 1)
+    >>> rule.draw(0, 1, None, None, np.random.default_rng(0)), rule.follow(2, 1)
     ((1, 1), 2)
     """
 
-    law: InterArrival
+    law: DelayKernel
     max_delay: int
 
     @property
@@ -75,76 +86,32 @@ class Changes(DelayRule):
 
     @property
     def constant(self) -> bool:
-        steps = self.law.longest
-        return steps == self.max_delay and self.law.probabilities[-1] == 1.0
+        probabilities = self.law.numbers(0).probabilities
+        return self.law.longest == self.max_delay and probabilities[-1] == 1.0
 
-    def draw(
-        self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
-    ) -> tuple[int, int]:
-        delta = self.law.draw(rng)
-        return delta, self.clip(before, delta)
+    def find_law(self, h: int, observation: Any, action: Any) -> DelayKernel:
+        return self.law
 
 
 @attrs.frozen
 class ChangesOf(DelayRule):
-    """Assumption 1 with a law that depends on the step, on the hidden state and on the action."""
+    """A law that depends on the step, on the hidden state and on the action."""
 
     law_of: LawOf
     max_delay: int
 
-    def draw(
-        self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
-    ) -> tuple[int, int]:
-        law = InterArrival.of(self.law_of(h, observation, action), f"the delay law of step {h}")
-        delta = law.draw(rng)
-        return delta, self.clip(before, delta)
+    def find_law(self, h: int, observation: Any, action: Any) -> DelayKernel:
+        return as_kernel(self.law_of(h, observation, action), f"the delay law of step {h}")
 
-
-@attrs.frozen(slots=False)  # without slots, so that the law can be cached
-class TravelTimes(DelayRule):
-    """Independent travel times {steps: probability}, as people measure them.
-
-    A command of travel time j takes effect j steps after it is sent, unless a newer one has come
-    before: this is `pkd_examples.late_actions`. States wait for their predecessors, so
-    D_h = max(D_{h-1} - 1, L_h).
-
-    >>> TravelTimes({0: 0.5, 3: 0.5}).max_delay
-    3
-    """
-
-    law: Mapping[int, float] = attrs.field(converter=dict)
-    max_delay: int = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        found = [f for steps in self.law for f in find_count_faults(steps, "a travel time")]
-        found = found or find_faults(self.law, "the law of the travel time")
-        if found:
-            raise ModelError(found)
-
-    @max_delay.default
-    def _find_longest(self) -> int:
-        return max((steps for steps, p in self.law.items() if p > 0), default=0)
-
-    @property
-    def constant(self) -> bool:
-        return 1.0 in self.law.values()
-
-    @cached_property
-    def _steps(self) -> InterArrival:
-        return InterArrival.of(self.law)
-
-    def draw(
-        self, before: int, h: int, observation: Any, action: Any, rng: np.random.Generator
-    ) -> tuple[int, int]:
-        steps = self._steps.draw(rng, low=0)
-        return steps - before, steps
+    def follow(self, before: int, number: int) -> int:
+        return InterArrival.follow(before, min(number, self.max_delay - before))
 
 
 Delay = int | OneLaw | LawOf | DelayRule
 
 
 def read_delay(given: Any, max_delay: int | None, name: str) -> DelayRule:
-    """The rule that a user means by a number, a law of Delta, a function of the step, or a rule.
+    """The rule that a user means by a number, a law, a function of the step, or a rule.
 
     >>> read_delay(2, None, "observations").max_delay
     2
@@ -166,10 +133,14 @@ def read_delay(given: Any, max_delay: int | None, name: str) -> DelayRule:
         if max_delay is None:
             raise ModelError(grows)
         return ChangesOf(given, max_delay)
-    law = InterArrival.of(given, name)
-    if max_delay is None and any(law.probabilities[2:]):
+    law = as_kernel(given, name)
+    if max_delay is not None:
+        return Changes(law, max_delay)
+    if law.largest is not None:
+        return Changes(law, law.largest)
+    if any(law.numbers(0).probabilities[2:]):
         raise ModelError(grows)
-    return Changes(law, max_delay or 0)
+    return Changes(law, 0)
 
 
 @attrs.define

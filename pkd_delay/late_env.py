@@ -20,7 +20,8 @@ from gymnasium.wrappers.utils import create_zero_array
 from pkd import ModelError, TabularMDP, Transition
 from pkd_delay.arrivals import Arrivals, Changes, ChangesOf, Commands, Delay, DelayRule, read_delay
 from pkd_delay.augmented import Augmented, find_count_faults
-from pkd_delay.inter_arrival import InterArrival, OneLawForAll
+from pkd_delay.delay_kernel import DelayKernel
+from pkd_delay.inter_arrival import OneLawForAll
 from pkd_delay.late_view import Message, Observation, Packing
 from pkd_delay.problem_env import DelayedEnvProblem, EnvProblem, ProblemEnv, find_words
 from pkd_delay.process import Delayed, DelayedMDP
@@ -51,12 +52,12 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
     `env` is a Gymnasium environment, or a problem of `pkd`; a `Delayed` brings its own law.
     `observations` is a constant delay in steps, or the law {Delta: probability}, or a function
     (h, observation, action) -> law of the step, the present observation and the executed action,
-    or `TravelTimes`. `actions` is the same for the commands: the newest command that has come is
-    executed, and `first_action` before any has come ("random": a constant delay begins with random
-    commands on their way, which the agent sees). `rewards` are paid when the observation that they
-    lead to is "shown", or "at once", which tells more than the observations do. `horizon` is the
-    number of steps of an episode, by default the environment's own limit. `start` "late" lets the
-    first observation travel, too. `news=False` leaves the list of news out.
+    or `Lags` or a `DelayChain`. `actions` is the same for the commands: the newest command that has
+    come is executed, and `first_action` before any has come ("random": a constant delay begins with
+    random commands on their way, which the agent sees). `rewards` are paid when the observation
+    that they lead to is "shown", or "at once", which tells more than the observations do. `horizon`
+    is the number of steps of an episode, by default the environment's own limit. `start` "late"
+    lets the first observation travel, too. `news=False` leaves the list of news out.
 
     The observation at the beginning of step h is a dictionary:
 
@@ -153,7 +154,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         if isinstance(laws, OneLawForAll):
             return Changes(laws.law, delayed.max_delay)
 
-        def find_law(h: int, i: Any, k: Any) -> InterArrival:
+        def find_law(h: int, i: Any, k: Any) -> DelayKernel:
             here = base.states[int(i)]
             return laws(*here, delayed.done(*here, base.actions[int(k)]))
 
@@ -252,13 +253,14 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         h, rng, before = self._step, self._rng, self._true
         assert rng is not None
         if self.packing.commands:
-            lag = self._command_rule.draw(self._commands.delay, h, before, action, rng)[1]
+            late = self._commands.delay
+            lag = self._command_rule.draw_command(late, h, before, action, rng)
             self._commands.send(h, action, lag)
             action = self._commands.in_force
         delta, delay = self._rule.draw(self._line.delay, h, before, action, rng)
         if self._given is not None:
             delta = int(self._given[h - 1])
-            delay = self._rule.clip(self._line.delay, delta)
+            delay = self._rule.follow(self._line.delay, delta)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._line.send(delta, delay)
         self._flags = (bool(terminated), bool(truncated))

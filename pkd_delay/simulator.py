@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from pkd import END, ModelError, Transition
-from pkd_delay.arrivals import Arrivals, clip_delay
+from pkd_delay.arrivals import Arrivals, Changes
 from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
 from pkd_delay.true_base import TrueBase
@@ -130,12 +130,15 @@ class Simulator:
     def _move_hidden(self, action: Any) -> None:
         """Delta_h ~ P_delay(s_h, a_h) and s_{h+1} ~ P(s_h, a_h), both unseen.
 
-        D_h = clip(D_{h-1} + Delta_h; 0, D)
+        D_h = clip(D_{h-1} + Delta_h; 0, D), or as the form of the law says.
         """
-        drawn = self._delayed.delay_of(*self._truth.here, action).draw(self._rng)
-        delta = drawn if self._given is None else self._given[self._step - 1]
-        delay = clip_delay(self._line.delay + delta, self._delayed.max_delay)
-        self._line.send(delta, delay)
+        law = self._delayed.delay_of(*self._truth.here, action)
+        rule = Changes(law, self._delayed.max_delay)
+        drawn, delay = rule.draw(self._line.delay, self._step, None, action, self._rng)
+        if self._given is not None:
+            drawn = self._given[self._step - 1]
+            delay = rule.follow(self._line.delay, drawn)
+        self._line.send(drawn, delay)
         moves = self._truth.act(action, settling=self._step == self._base.horizon)
         self._moves.append(moves)
         self._paid.append(sum(move.reward or 0.0 for move in moves))

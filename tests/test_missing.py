@@ -1,6 +1,7 @@
 """Missing observations against the best history-dependent policy, and what an episode teaches."""
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkd
+from pkd_delay import DelayChain, KnownDelay
 from tests.delay.reference import best_in_base
 from tests.delay.test_composition import DEMAND, Inventory
 
@@ -74,6 +76,16 @@ def test_gaps_are_planned_as_well_as_any_history_dependent_policy_could(
     assert value == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_gap_is_a_delay_that_grows_by_one_and_ends_at_once(seed):
+    """Pr(D = j | D before = 0) = p^j (1 - p), cut at the longest gap; then D falls by one."""
+    table, p = make_table(seed, 3, 3, 5), 0.4
+    rows = [[1 - p, p * (1 - p), p * p], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    late = KnownDelay(table, DelayChain(rows), 2)
+    gaps = pkd.plan(pkd.Missing(table, p, longest=2), table.law()).value
+    assert gaps == pytest.approx(pkd.plan(late, table.law()).value, abs=1e-10)
+
+
 def test_a_base_with_chance_states_loses_more_the_more_goes_missing():
     base = Inventory()
     assert pkd.plan(pkd.Missing(base, 0.0), DEMAND).value == pytest.approx(
@@ -100,7 +112,7 @@ class TestWhatIsLearned:
             for move in episode:
                 if move.action is not None:
                     shown.append(move.y_next.phase == "replays")
-            expected = sum(a and b for a, b in zip(shown, shown[1:], strict=False))
+            expected = sum(a and b for a, b in pairwise(shown))
             assert len(list(model.samples(episode))) == expected
 
     def test_the_last_state_may_be_lost_for_ever(self):

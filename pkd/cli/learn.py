@@ -114,10 +114,10 @@ def run(args: argparse.Namespace) -> int:
         f"replanning: {runs[0].config['replan']}, delta {args.delta:g}"
     )
     print(table(COLUMNS, rows))
-    from pkd.cli.regret_plot import draw_regret
+    from pkd.results.plots import draw_regret
 
     title = f"{name}, {_count_episodes(runs)} episodes"
-    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(title, [runs]))
+    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret({title: [runs]}))
     return 0
 
 
@@ -188,16 +188,17 @@ def learn_one(job: Job) -> pkd.Run:
 
 @lru_cache(maxsize=1)
 def build_world(words: tuple[str, ...]) -> tuple[str, pkd.Compiled, pkd.Law]:
-    """The name, the compiled model and the law that the words say.
+    """The label, the compiled model and the law that the words say.
 
     The kernels are compiled here too: that time is not a part of the seconds of a run.
     """
     import pkd
+    from pkd.experiments.spec import label_model
 
     found = find_model(model_arguments(words))
     compiled, law = pkd.compile(found.model), found.with_law()
     pkd.learn(compiled, law, 1, optimal_value=0.0)
-    return found.name, compiled, law
+    return label_model(words), compiled, law
 
 
 def model_words(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkd
-from pkd_delay import Delayed, DelayedMDP, KnownDelay, LateActions, Missing, TravelTimes
+from pkd_delay import DelayChain, Delayed, DelayedMDP, KnownDelay, Lags, LateActions, Missing
 from pkd_delay.problems import random_mdp
 from tests.delay.reference import best_in_base, solve
 from tests.delay.test_composition import DEMAND, Inventory
@@ -83,7 +83,7 @@ def test_travelling_commands_are_planned_as_well_as_any_history_dependent_policy
     mdp, rng, first = case
     law = dict(enumerate(rng.dirichlet(np.ones(3))))
     law = law if rng.random() < 0.7 else {int(rng.integers(3)): 1.0}
-    model = LateActions(mdp, TravelTimes(law), first_action=first)
+    model = LateActions(mdp, Lags(law), first_action=first)
     expected = best_with_late_commands(
         mdp.transitions, mdp.rewards, mdp.horizon, mdp.start_distribution, first, travelling(law)
     )
@@ -108,6 +108,24 @@ def test_commands_in_order_are_planned_as_well_as_any_history_dependent_policy_c
         changing(law, largest),
     )
     assert close(pkd.plan(pkd.compile(model, large=large), mdp.law()).value, expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(case=tables())
+def test_a_chain_of_delays_is_planned_as_well_as_any_history_dependent_policy_could(case):
+    mdp, rng, first = case
+    rows = np.triu(rng.random((3, 3)), -1)
+    rows /= rows.sum(axis=1, keepdims=True)
+
+    def next_due(h, dues):
+        before = dues[-1] - (h - 1) if dues else 0
+        return [(p, h + delay) for delay, p in enumerate(rows[before]) if p > 0]
+
+    expected = best_with_late_commands(
+        mdp.transitions, mdp.rewards, mdp.horizon, mdp.start_distribution, first, next_due
+    )
+    model = LateActions(mdp, DelayChain(rows), first_action=first)
+    assert close(pkd.plan(model, mdp.law()).value, expected)
 
 
 @pytest.mark.parametrize("d", [0, 1, 2])
@@ -172,14 +190,14 @@ class TestComposition:
 
     def test_late_news_of_a_late_world_is_planned_as_well_as_any_history_dependent_policy(self):
         mdp = random_mdp(states=2, actions=2, horizon=4, successors=2, seed=8)
-        inner = LateActions(mdp, TravelTimes({0: 0.4, 1: 0.6}))
+        inner = LateActions(mdp, Lags({0: 0.4, 1: 0.6}))
         law = {-1: 0.3, 0: 0.3, 1: 0.4}
         expected = best_in_base(inner, mdp.law(), lambda state, a: (0.3, 0.3, 0.4), 2)
         assert close(pkd.plan(KnownDelay(inner, law, 2), mdp.law()).value, expected)
 
     def test_knowing_at_once_which_command_is_in_force_is_worth_something(self):
         mdp = random_mdp(states=3, actions=3, horizon=6, successors=2, seed=3)
-        travel, delay = TravelTimes({0: 0.5, 2: 0.5}), {1: 1.0}
+        travel, delay = Lags({0: 0.5, 2: 0.5}), {1: 1.0}
         told_late = pkd.plan(KnownDelay(LateActions(mdp, travel), delay, 1), mdp.law()).value
         told_at_once = pkd.plan(LateActions(KnownDelay(mdp, delay, 1), travel), mdp.law()).value
         assert told_at_once > told_late
@@ -201,7 +219,7 @@ class TestComposition:
         assert set(run.counts) <= {(s, a) for s in (0, 1) for a in (0, 1)}
 
 
-@pytest.mark.parametrize("law", [2, TravelTimes({0: 0.5, 1: 0.5}), {-1: 0.3, 0: 0.4, 1: 0.3}])
+@pytest.mark.parametrize("law", [2, Lags({0: 0.5, 1: 0.5}), {-1: 0.3, 0: 0.4, 1: 0.3}])
 def test_certified_learning_has_no_violation(law):
     mdp = random_mdp(states=3, actions=2, horizon=5, successors=2, seed=5)
     model = LateActions(mdp, law, 2)
@@ -225,7 +243,7 @@ class TestBadInput:
 
     def test_an_action_that_a_later_state_does_not_offer_is_refused(self):
         model = LateActions(Inventory(same_actions=False), 1)
-        with pytest.raises(pkd.ModelError, match="which offers .*; say `instead=`?"):
+        with pytest.raises(pkd.ModelError, match=r"which offers .*; say `instead="):
             pkd.plan(model, DEMAND)
 
     def test_instead_says_what_is_done_there_and_all_actions_can_be_sent(self):

@@ -7,7 +7,7 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd_delay import DelayedMDP, FlatLateEnv, LateEnv, TravelTimes
+from pkd_delay import DelayedMDP, FlatLateEnv, Lags, LateEnv
 from pkd_delay.problems import grid
 
 pytest.importorskip("gymnasium")
@@ -76,7 +76,7 @@ def test_gymnasiums_own_checker_passes_for_a_problem(max_delay):
 def test_gymnasiums_own_checker_passes_for_any_environment(name, flat):
     base = gym.make(name, disable_env_checker=True)
     first = base.action_space.sample()
-    late = LateEnv(base, RANDOM, TravelTimes({0: 0.5, 2: 0.5}), 2, first_action=first)
+    late = LateEnv(base, RANDOM, Lags({0: 0.5, 2: 0.5}), 2, first_action=first)
     check(FlatLateEnv(late) if flat else late)
 
 
@@ -287,9 +287,9 @@ def test_the_newest_of_two_commands_that_come_together_is_executed():
     overtaken = Clock()
     travel = [2, 0, 1, 1, 1, 1]
 
-    class Given(TravelTimes):
-        def draw(self, before, h, observation, action, rng):
-            return 0, travel[h - 1]
+    class Given(Lags):
+        def draw(self, rng, low=None, high=None):
+            return travel.pop(0)
 
     play(LateEnv(overtaken, 0, Given({0: 0.5, 2: 0.5}), first_action=4), [1, 2, 3, 1, 2, 3])
     assert overtaken.executed == [4, 2, 2, 3, 1, 2]  # 1 was overtaken and is forgotten
@@ -337,7 +337,7 @@ def test_wrong_arguments_are_named_all_at_once():
     with pytest.raises(pkd.ModelError, match="leave observations out"):
         LateEnv(DelayedMDP.constant(SIX_STEPS, 1), 2)
     with pytest.raises(pkd.ModelError, match="constant delay"):
-        LateEnv(Clock(), 0, TravelTimes({0: 0.5, 1: 0.5}), first_action="random")
+        LateEnv(Clock(), 0, Lags({0: 0.5, 1: 0.5}), first_action="random")
 
 
 def test_a_step_after_the_end_is_refused():

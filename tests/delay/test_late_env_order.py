@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkd_delay import LateEnv, TravelTimes
+from pkd_delay import Lags, LateEnv
 
 pytest.importorskip("gymnasium")
 import gymnasium as gym
@@ -47,7 +47,7 @@ def delays(draw):
     first, second = (np.array(draw(weights), float) for _ in range(2))
     first, second = first / first.sum(), second / second.sum()
     if kind == "travel":
-        return TravelTimes(dict(enumerate(first.tolist()))), None
+        return Lags(dict(enumerate(first.tolist()))), None
     if kind == "law":
         return tuple(first), most
     return (lambda h, o, a: tuple(first if h % 2 else second)), most

@@ -9,7 +9,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd.transform.late_actions import OnWay
-from pkd_delay import Delayed, DelayedMDP, LateActions, LateEnv, TravelTimes
+from pkd_delay import DelayChain, Delayed, DelayedMDP, Lags, LateActions, LateEnv
 from pkd_delay.problems import random_mdp
 
 pytest.importorskip("gymnasium")
@@ -52,7 +52,8 @@ def assert_earns(totals, exact):
     assert abs(totals.mean() - exact) <= 4 * error + 1e-9
 
 
-DELAYS = [(0, None), (1, None), (2, None), (3, None), (RANDOM, 2)]
+CHAIN = DelayChain([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+DELAYS = [(0, None), (1, None), (2, None), (3, None), (RANDOM, 2), (Lags(TRAVEL), None), (CHAIN, 2)]
 
 
 @pytest.mark.parametrize("make", [lake, cliff, some_mdp])
@@ -103,7 +104,7 @@ def late_actions(mdp, delay, held):
     return LateActions(mdp, delay, 2, first_action=held), mdp.law()
 
 
-ACTIONS = [*range(4), TravelTimes(TRAVEL), RANDOM]
+ACTIONS = [*range(4), Lags(TRAVEL), RANDOM]
 
 
 @pytest.mark.parametrize("make", [lake, cliff, some_mdp])
@@ -129,9 +130,9 @@ def as_number(state):
 
 def test_both_at_once_earn_the_value_of_late_states_of_a_world_with_late_actions():
     mdp = some_mdp()
-    both = Delayed(late_actions(mdp, TravelTimes(TRAVEL), 1), RANDOM, 2)
+    both = Delayed(late_actions(mdp, Lags(TRAVEL), 1), RANDOM, 2)
     plan = pkd_delay.plan(both)
-    env = LateEnv(mdp, RANDOM, TravelTimes(TRAVEL), 2, first_action=1)
+    env = LateEnv(mdp, RANDOM, Lags(TRAVEL), 2, first_action=1)
 
     def act(seen):
         force, on_way = env.commands_of(seen)
