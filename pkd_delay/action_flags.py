@@ -107,14 +107,19 @@ def _make_missing(problem: pkd.Problem, args: argparse.Namespace, instead: bool)
 
     base = problem.model()
     rule = do_first(base) if instead else None
-    model = pkd.Missing(
-        base,
-        args.missing,
-        args.missing_returned != "no",
-        longest=args.longest_gap,
-        commands=survey(base, rule).actions if instead else None,
-        instead=rule,
-    )
+    try:
+        model = pkd.Missing(
+            base,
+            args.missing,
+            args.missing_returned != "no",
+            longest=args.longest_gap,
+            commands=survey(base, rule).actions if instead else None,
+            instead=rule,
+        )
+    except ModelError as error:
+        raise ModelError(
+            [text.replace("longest=3", "--longest-gap 3") for text in error.findings]
+        ) from None
     return pkd.as_problem((model, model.law(problem.law())))
 
 

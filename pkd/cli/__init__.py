@@ -18,7 +18,17 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, seed, writable
+from pkd.cli.arguments import (
+    add_model,
+    amount,
+    find_model,
+    find_problem,
+    fraction,
+    picture,
+    positive,
+    seed,
+    writable,
+)
 from pkd.cli.bound import Bounds, Curves
 from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
@@ -29,7 +39,9 @@ __all__ = [
     "Bounds",
     "Curves",
     "add_model",
+    "amount",
     "find_model",
+    "find_problem",
     "fraction",
     "main",
     "picture",

@@ -27,6 +27,7 @@ __all__ = [
     "amount",
     "episodes",
     "find_model",
+    "find_problem",
     "fraction",
     "model_arguments",
     "picture",
@@ -40,6 +41,9 @@ __all__ = [
 EPISODES = 10_000  # of a run, unless said otherwise
 BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
 
+NO_MODEL = (
+    "no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id"
+)
 # The entry-point group of modules with configure(parser) and transform(problem, args).
 TRANSFORMERS = "pkd.transformers"
 
@@ -123,10 +127,7 @@ def find_model(args: argparse.Namespace) -> Found:
     """The model that the arguments name, transformed as they say."""
     word = args.words or args.model
     if word is None:
-        raise ModelError(
-            "no model was named; expected a registered name, module:object, an .npz file, or a "
-            "Gymnasium id"
-        )
+        raise ModelError(NO_MODEL)
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
@@ -143,6 +144,24 @@ def find_model(args: argparse.Namespace) -> Found:
         for remark in found.remarks:
             print(remark, file=sys.stderr)
     return found
+
+
+def find_problem(args: argparse.Namespace) -> Problem:
+    """The problem that the arguments name, before any transformer changes it; it must have a law.
+
+    A command that compares several transformations of one problem makes them itself.
+    """
+    seen: list[Problem] = []
+
+    def keep(problem: Problem) -> Problem:
+        seen.append(problem)
+        return problem
+
+    word = args.words or args.model
+    if word is None:
+        raise ModelError(NO_MODEL)
+    find(word, parse_options(args.option), args.horizon, keep).with_law()
+    return seen[0]
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -152,6 +152,9 @@ class Missing(Transformed):
             return None
         return NOTHING if y.phase == CHOOSES else self.done(x, y.y, y.queue.oldest)
 
+    def count_unseen(self, y: Since) -> int:
+        return len(y.queue)
+
     def share(self, z: Any, y: Since) -> float | None:
         """The base's share, split over queues of each length; None where the base has none."""
         share = self.base.share(z, y.y)

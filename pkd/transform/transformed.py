@@ -59,6 +59,10 @@ class Transformed(PartiallyKnownMDP):
     def find_base_action(self, x: Any, y: Any) -> Any:
         """The action by which the base moves now; None in its CHANCE states, NOTHING at rest."""
 
+    def count_unseen(self, y: Any) -> int:
+        """How many actions were chosen since the state of the base in y."""
+        return 0
+
     def kind(self, x: Any, y: Any) -> Any:
         """What the base says of its state: its actions, CHANCE or END."""
         kind = self._kinds.get((x, y))
