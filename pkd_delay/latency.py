@@ -127,10 +127,8 @@ class Latency:
         if self.certified:
             # A price needs both of its lines.
             value, price = (f"{1 - k * (self.delta or 0.0):.4g}" for k in (1, 2))
-            return [
-                f"certified: each optimum holds with probability {value}, each price with {price}, "
-                "if the model is right"
-            ]
+            chances = f"each optimum holds with probability {value}, each price with {price}"
+            return [f"certified: {chances}, if the model is right"]
         found = [self._say_cost()]
         if self.sensor_price is not None:
             found.append(self._say_sensor())
