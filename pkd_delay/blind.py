@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pkd import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
-from pkd.transform import Transformed
+from pkd import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward, transform
 from pkd_delay.augmented import Augmented
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def peel(model: PartiallyKnownMDP, base: PartiallyKnownMDP, x: Any, y: Any) -> t
             x, y, queue, _ = model.read(x, y)
             age += len(queue or ())
             model = model.base
-        elif isinstance(model, Transformed):
+        elif isinstance(model, transform.Transformed):
             age += model.count_unseen(y)
             y, model = y.y, model.base
     return x, y, age
@@ -51,7 +50,7 @@ def peel(model: PartiallyKnownMDP, base: PartiallyKnownMDP, x: Any, y: Any) -> t
 def _count_layers(model: PartiallyKnownMDP) -> int:
     """How many transformers are around the innermost model."""
     layers = 0
-    while isinstance(model, Augmented | Transformed):
+    while isinstance(model, Augmented | transform.Transformed):
         layers, model = layers + 1, model.base
     return layers
 

@@ -12,8 +12,7 @@ from typing import Any
 import attrs
 
 import pkd
-from pkd import ModelError
-from pkd.transform import Line, OwnSamples
+from pkd import ModelError, transform
 from pkd_delay.arrivals import Changes, Delay, read_delay
 from pkd_delay.base import Base, Instead, survey
 from pkd_delay.delay_kernel import DelayKernel
@@ -80,7 +79,7 @@ class LateActions(pkd.LateActions):
     def __init__(
         self,
         base: Base,
-        law: Delay | Line,
+        law: Delay | transform.Line,
         max_delay: int | None = None,
         *,
         first_action: Any = None,
@@ -92,14 +91,14 @@ class LateActions(pkd.LateActions):
         super().__init__(base, line, first_action=first_action, commands=commands, instead=instead)
 
 
-class _OwnSamples(OwnSamples, LateActions):
+class _OwnSamples(transform.OwnSamples, LateActions):
     pass
 
 
 LateActions.twin = _OwnSamples
 
 
-def _read_line(law: Delay | Line, max_delay: int | None) -> Line:
+def _read_line(law: Delay | transform.Line, max_delay: int | None) -> transform.Line:
     """The line that a law of LateEnv means."""
     if hasattr(law, "comes"):
         return law  # type: ignore[return-value]
