@@ -1,5 +1,6 @@
 """Missing observations against the best history-dependent policy, and what an episode teaches."""
 
+import pickle
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -141,6 +142,20 @@ class TestWhatIsLearned:
         assert all(run.upper_values >= run.optimal_value - 1e-9)
         seen = sum(sum(row.values()) for row in run.counts.values())
         assert seen == 300 * 5 if returned else 0 < seen < 300 * 5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pkd.Missing(CHAIN, 0.5),
+        pkd.Missing(CHAIN, 0.5, False),
+        pkd.LateActions(CHAIN, {0: 0.5, 1: 0.5}),
+    ],
+)
+def test_a_transformed_model_goes_to_another_process(model):
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again) is type(model)
+    assert pkd.plan(again, CHAIN.law()).value == pkd.plan(model, CHAIN.law()).value
 
 
 class TestBadInput:

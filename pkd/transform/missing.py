@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pkd.model import CHANCE, END, Episode, Known, ModelError, PartiallyKnownMDP, sure
+from pkd.model import CHANCE, END, Episode, Known, ModelError, sure
 from pkd.problem import as_model
 from pkd.queue import Queue
 from pkd.transform.transformed import (
@@ -21,6 +21,7 @@ from pkd.transform.transformed import (
     OwnSamples,
     Transformed,
     find_first_offer,
+    has_own_samples,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class Missing(Transformed):
     1.95
     """
 
-    def __new__(cls, base: Any, *arguments: Any, **options: Any) -> Missing:
+    def __new__(cls, base: Any = None, *arguments: Any, **options: Any) -> Missing:
         returned = arguments[1] if len(arguments) > 1 else options.get("returned", True)
-        if returned or cls.__init__ is not Missing.__init__:
+        if base is None or returned:
             return super().__new__(cls, base)  # type: ignore[return-value]
         return object.__new__(_NeverReturned)
 
@@ -179,10 +180,9 @@ class _NeverReturned(Missing):
     """Only what was shown at its time teaches."""
 
     def __init__(self, base: Any, *arguments: Any, **options: Any) -> None:
-        model = as_model(base)
-        if type(model).samples is not PartiallyKnownMDP.samples:
+        if has_own_samples(base):
             raise ModelError(
-                f"{type(model).__name__} has samples of its own, from whole episodes; "
+                f"{type(as_model(base)).__name__} has samples of its own, from whole episodes; "
                 "expected returned=True, or a base without them"
             )
         super().__init__(base, *arguments, **options)

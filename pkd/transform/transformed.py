@@ -24,7 +24,9 @@ from pkd.problem import as_model
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["NOTHING", "Instead", "OwnSamples", "Transformed"]
+__all__ = [
+    "NOTHING", "Instead", "OwnSamples", "Transformed", "find_first_offer", "has_own_samples",
+]  # fmt: skip
 
 # None is the base's "action" in its CHANCE states, so it cannot also mean that the base rests.
 NOTHING: Final = object()
@@ -41,8 +43,9 @@ class Transformed(PartiallyKnownMDP):
 
     twin: ClassVar[type[Transformed]]  # the same class for a base with samples of its own
 
-    def __new__(cls, base: Any, *arguments: Any, **options: Any) -> Transformed:
-        own = type(as_model(base)).samples is not PartiallyKnownMDP.samples
+    def __new__(cls, base: Any = None, *arguments: Any, **options: Any) -> Transformed:
+        # A pickle names the right class already, and comes without a base.
+        own = base is not None and has_own_samples(base)
         return super().__new__(cls.twin if own else cls)
 
     def __init__(self, base: Any, instead: Instead) -> None:
@@ -137,6 +140,11 @@ class OwnSamples(Transformed):
 
     def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
         return self.base.samples(self.base_episode(episode))
+
+
+def has_own_samples(base: Any) -> bool:
+    """Whether a base says itself what an episode teaches."""
+    return type(as_model(base)).samples is not PartiallyKnownMDP.samples
 
 
 @attrs.frozen
