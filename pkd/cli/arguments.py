@@ -6,13 +6,13 @@ import argparse
 import math
 import multiprocessing
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
-from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.problem import Found, Pair, Problem, find, installed, parse_options
 from pkd.schedule import read_schedule
 from pkd.workers import memory
 
@@ -65,6 +65,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="an option of the model; may be repeated",
     )
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
+    parser.add_argument(
+        "--known-successors",
+        action="store_true",
+        help="tables: a learner knows which states can follow, not how likely they are",
+    )
     parser.add_argument(
         "--discount",
         type=fraction,
@@ -125,25 +130,14 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
 
 def find_model(args: argparse.Namespace) -> Found:
     """The model that the arguments name, transformed as they say."""
-    word = args.words or args.model
-    if word is None:
-        raise ModelError(NO_MODEL)
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
-        if args.discount is not None:
-            from pkd.endless import discounted
-
-            problem = discounted(problem, args.discount)
         for transformer in transformers:
             problem = transformer.transform(problem, args)
         return problem
 
-    found = find(word, parse_options(args.option), args.horizon, transform)
-    if multiprocessing.parent_process() is None:  # once, not in every worker
-        for remark in found.remarks:
-            print(remark, file=sys.stderr)
-    return found
+    return _find(args, transform)
 
 
 def find_problem(args: argparse.Namespace) -> Problem:
@@ -157,11 +151,42 @@ def find_problem(args: argparse.Namespace) -> Problem:
         seen.append(problem)
         return problem
 
+    _find(args, keep).with_law()
+    return seen[0]
+
+
+def _find(args: argparse.Namespace, transform: Callable[[Problem], Problem]) -> Found:
+    """The model after the core's own flags and a transformation; says its remarks."""
+
+    def change(problem: Problem) -> Problem:
+        if args.known_successors:
+            problem = _tell_successors(problem)
+        if args.discount is not None:
+            from pkd.endless import discounted
+
+            problem = discounted(problem, args.discount)
+        return transform(problem)
+
     word = args.words or args.model
     if word is None:
         raise ModelError(NO_MODEL)
-    find(word, parse_options(args.option), args.horizon, keep).with_law()
-    return seen[0]
+    found = find(word, parse_options(args.option), args.horizon, change)
+    if multiprocessing.parent_process() is None:  # once, not in every worker
+        for remark in found.remarks:
+            print(remark, file=sys.stderr)
+    return found
+
+
+def _tell_successors(problem: Problem) -> Problem:
+    """A table whose learner is told which states can follow, and nothing about how likely."""
+    from pkd.tabular import TabularMDP
+
+    if not isinstance(problem, TabularMDP):
+        raise ModelError(
+            "--known-successors: expected a table (an .npz file, a Gymnasium id, or a model that "
+            f"is one), found {type(problem).__name__}"
+        )
+    return Pair(problem.model(support=True), problem.law())
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:
