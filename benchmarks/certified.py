@@ -202,7 +202,7 @@ def ask_paper(name: str, goal: float) -> float:
     """The least power of two K at which the explicit regret bound is at most K epsilon."""
     compiled, _, _ = build(name)
     episodes = 1
-    while pkd.bounds.regret_bound(compiled.model, episodes).total > goal * episodes:
+    while pkd.bounds.regret_bound(compiled, episodes) > goal * episodes:
         episodes *= 2
         if episodes > 2**80:
             return math.inf
