@@ -125,7 +125,7 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "workers")
+FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "sizes", "workers")
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

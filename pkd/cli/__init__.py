@@ -16,6 +16,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, seed, writable
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in words:
             traceback.print_exc()
         else:
-            print(f"pkd: error: {_one_line(problem)}", file=sys.stderr)
+            print(f"pkd: error: {_one_line(problem, words)}", file=sys.stderr)
         return BAD_INPUT
     return code
 
@@ -120,7 +121,7 @@ def _join_values(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _one_line(problem: Exception) -> str:
+def _one_line(problem: Exception, words: Sequence[str]) -> str:
     if isinstance(problem, ModelError):
         rest = len(problem.findings) - 1
         # `pkd check` would stop at the same error if the model itself cannot be made, so the other
@@ -128,8 +129,8 @@ def _one_line(problem: Exception) -> str:
         return problem.findings[0] + (f" (and {rest} more; --debug shows all)" if rest > 0 else "")
     if isinstance(problem, UnicodeDecodeError):
         return (
-            f"a file is not UTF-8 text: byte {problem.object[problem.start]:#04x} at position "
-            f"{problem.start}; save it as UTF-8"
+            f"{_name_file(problem, words)} is not UTF-8 text: byte "
+            f"{problem.object[problem.start]:#04x} at position {problem.start}; save it as UTF-8"
         )
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
@@ -142,3 +143,17 @@ def _one_line(problem: Exception) -> str:
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     message = " ".join(str(problem).split())
     return f"{type(problem).__name__}{where}: {message} (--debug shows more)"
+
+
+def _name_file(problem: UnicodeDecodeError, words: Sequence[str]) -> str:
+    """The file that could not be decoded: one that was named and holds these bytes."""
+    for word in words:
+        path = Path(word.rpartition("=")[2])
+        try:
+            if path.is_file() and problem.object in path.read_bytes():
+                return str(path)
+        except OSError:
+            continue
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith("<")]
+    return f"a file that {own[-1].filename}:{own[-1].lineno} reads" if own else "a file"

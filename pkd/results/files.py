@@ -102,7 +102,7 @@ def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise ModelError(
             f"{path} is an .npz file, but not one that pkd wrote: it has no description of its "
-            f"content ('{META}'), only {found}"
+            f"content ('{META}'), only {found}. Give a file that `pkd learn --save` or `save` wrote"
         )
     try:
         meta = json.loads(str(arrays.pop(META)))
