@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 __all__ = ["available", "memory", "spread"]
 
 Result = TypeVar("Result")
+UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not tell
+MOST_PROCESSES = 61  # of one pool on Windows
 
 
 def available() -> int:
@@ -22,9 +24,10 @@ def available() -> int:
 def memory() -> int:
     """Bytes of memory of this machine; 8 GiB where the system does not tell."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 2**33
+        size, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        return UNKNOWN_MEMORY
+    return size * pages if size > 0 and pages > 0 else UNKNOWN_MEMORY  # -1: not told
 
 
 def spread(
@@ -52,8 +55,9 @@ def spread(
 
     # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be
     # forked.
+    most = MOST_PROCESSES if os.name == "nt" else workers
     with ProcessPoolExecutor(
-        min(workers, len(jobs)), get_context("spawn"), initializer=_one_thread
+        min(workers, len(jobs), most), get_context("spawn"), initializer=_one_thread
     ) as pool:
         waiting = [pool.submit(function, *job) for job in jobs]
         try:

@@ -11,6 +11,8 @@ of transformers (`pkd.cli.arguments`) or bounds (`pkd.cli.bound`).
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import re
 import sys
@@ -75,6 +77,7 @@ def build_parser(wanted: str | None = None, origin: Origin | None = None) -> Par
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _print_anything()
     try:
         words, origin = insert_experiment_file(words)
         words = _join_values(words)
@@ -99,12 +102,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as problem:  # noqa: BLE001 - a model is the user's own code, may raise anything
+        if os.name == "nt" and isinstance(problem, OSError) and problem.errno == errno.EINVAL:
+            return 0  # this is how Windows says that the reader of a pipe has stopped
         if "--debug" in words:
             traceback.print_exc()
         else:
             print(f"pkd: error: {_one_line(problem, words)}", file=sys.stderr)
         return BAD_INPUT
     return code
+
+
+def _print_anything() -> None:
+    """A console that lacks a character, as those of Windows may, shows its number instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _join_values(words: Sequence[str]) -> list[str]:
