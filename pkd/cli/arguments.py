@@ -167,8 +167,10 @@ def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
 
 def _expand(word: str) -> list[str]:
     """The files that a pattern such as run-*.npz matches: not every shell does it."""
-    found = [] if Path(word).exists() or not has_magic(word) else sorted(glob(word))
-    return found or [word]
+    if Path(word).exists() or not has_magic(word):
+        return [word]
+    found = glob(word)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    return sorted(found) or [word]
 
 
 def positive(text: str) -> int:
