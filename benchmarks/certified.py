@@ -113,7 +113,7 @@ def study_regret(args: argparse.Namespace) -> list[str]:
         row = [name, str(len(build(name)[0].features))]
         row += [f"{regrets[rule]:,.4g}" for rule in args.rules]
         row += [f"{goals[rule]:,.0f}" if goals[rule] < math.inf else "-" for rule in args.rules]
-        if "mvp" in regrets and "certified" in regrets:
+        if regrets.get("mvp") and regrets.get("certified"):
             ratios.append(regrets["mvp"] / regrets["certified"])
             row.append(f"{ratios[-1]:,.1f}")
         else:

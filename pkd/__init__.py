@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pkd import bounds as bounds
     from pkd import cli as cli
+    from pkd import confidence as confidence
     from pkd import explore as explore
     from pkd import graph as graph
     from pkd import kernels as kernels
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pkd.certificate import certify as certify
     from pkd.check import check_model as check_model
     from pkd.check.samples import check_samples as check_samples
+    from pkd.driving import drive as drive
+    from pkd.endless import Stationary as Stationary
+    from pkd.endless import discounted as discounted
     from pkd.engine import Compiled as Compiled
     from pkd.engine import compile as compile
     from pkd.evaluation import Evaluation as Evaluation
@@ -33,9 +37,16 @@ if TYPE_CHECKING:
     from pkd.experiments.agents import PerState as PerState
     from pkd.experiments.agents import RandomPlay as RandomPlay
     from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.comparison import Comparison as Comparison
+    from pkd.experiments.comparison import compare as compare
+    from pkd.experiments.experiment import experiment as experiment
     from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
+    from pkd.experiments.play import play as play
     from pkd.experiments.q_learning import QLearner as QLearner
     from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.record import Record as Record
+    from pkd.experiments.results import Results as Results
+    from pkd.experiments.results import load_results as load_results
     from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.fitting import FittedLaw as FittedLaw
     from pkd.fitting import fit_law as fit_law
@@ -72,6 +83,7 @@ if TYPE_CHECKING:
     from pkd.problem import as_model as as_model
     from pkd.problem import as_problem as as_problem
     from pkd.queue import Queue as Queue
+    from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
     from pkd.rules import KLUCRL as KLUCRL
     from pkd.rules import OPSRL as OPSRL
@@ -99,7 +111,13 @@ _HOMES = {
     "queue": ["Queue"],
     "tabular": ["TabularMDP"],
     "flattening": ["flatten"],
+    "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
+    "experiments.comparison": ["Comparison", "compare"],
+    "experiments.experiment": ["experiment"],
+    "experiments.play": ["play"],
+    "experiments.record": ["Record"],
+    "experiments.results": ["Results", "load_results"],
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
     "experiments.q_learning": ["QLearner", "QLearning"],
@@ -118,14 +136,18 @@ _HOMES = {
     "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],
+    "driving": ["drive"],
     "simulation": ["Simulator", "simulate"],
+    "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
     "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "explore", "graph", "kernels", "results", "sizes", "workers")
+FOR_ADAPTERS = (
+    "Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "sizes", "workers",
+)  # fmt: skip
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

@@ -21,6 +21,7 @@ from pkd.engine.segments import lengths_to_ptr
 from pkd.graph import DECIDE
 from pkd.model import Law, ModelError
 from pkd.planning import Model, Plan, Policy, resolve, to_function
+from pkd.progress import working
 from pkd.return_law import find_return_law
 from pkd.return_moments import Array, Choices, find_moments
 
@@ -59,14 +60,17 @@ def evaluate(
         )
     compiled, found = resolve(model, law)  # type: ignore[arg-type]
     if isinstance(policy, Plan) and policy.compiled is compiled:
-        value, _ = compiled.sweep(compiled.truth(found).belief, policy.choices, follow=True)
+        with working("evaluating"):
+            value, _ = compiled.sweep(compiled.truth(found).belief, policy.choices, follow=True)
         return Evaluation(value, compiled, found, policy.action, policy.choices)
     act, plain = to_function(policy), compiled.plain
     try:
-        choices = plain.tabulate(refuse_weights(act))
+        with working("asking the policy"):
+            choices = plain.tabulate(refuse_weights(act))
     except RandomisedError:
         return Evaluation(None, compiled, found, act)
-    value, _ = plain.sweep(plain.truth(found).belief, choices, follow=True)
+    with working("evaluating"):
+        value, _ = plain.sweep(plain.truth(found).belief, choices, follow=True)
     return Evaluation(value, compiled, found, act, choices if plain is compiled else None)
 
 

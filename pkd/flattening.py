@@ -18,6 +18,7 @@ from pkd.graph import DECIDE, LAST, STEP
 from pkd.model import Law, ModelError
 from pkd.planning import Model
 from pkd.problem import as_model, unpack
+from pkd.sparse_table import SparseTable
 from pkd.tabular import TabularMDP
 
 __all__ = ["flatten"]
@@ -33,8 +34,11 @@ class Effect:
     targets: dict[int, float]  # decision node -> probability; the rest of the mass has ended
 
 
-def flatten(model: Model, law: Law | None = None) -> TabularMDP:
+def flatten(model: Model, law: Law | None = None, *, sparse: bool = False) -> TabularMDP:
     """The table of a model under a law; a state with fewer actions than another repeats its own.
+
+    sparse: hold only what can follow, for tables that are too large for a plain array. A learner
+    of such a table knows the successors.
 
     >>> import pkd
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -44,7 +48,7 @@ def flatten(model: Model, law: Law | None = None) -> TabularMDP:
     (3, 2, 1.25)
     """
     found, law = unpack(model, law)
-    return _Flattener(NodeEngine(explore(as_model(found))), law).table()
+    return _Flattener(NodeEngine(explore(as_model(found))), law).table(sparse)
 
 
 class _Flattener:
@@ -98,7 +102,7 @@ class _Flattener:
             )
         return self.passed[settled, node]
 
-    def table(self) -> TabularMDP:
+    def table(self, sparse: bool) -> TabularMDP:
         """The table of the model."""
         start, early, ended = self._find_start()
         if not start:
@@ -119,29 +123,33 @@ class _Flattener:
         n, width = len(keys), max(len(tuple(side.choices[node])) for node in deciders)
         at_once = n  # the state of episodes that end before the first decision, if they are paid
         end = n + 1 if ended else n
-        if (end + 1) ** 2 * width > MOST_ENTRIES:
+        if not sparse and (end + 1) ** 2 * width > MOST_ENTRIES:
             raise ModelError(
                 f"the table of this model has {end + 1} states and {width} actions, too many for "
-                "a plain array; flatten a smaller instance"
+                "a plain array; give flatten(..., sparse=True)"
             )
-        p, r = np.zeros((end + 1, width, end + 1)), np.zeros((end + 1, width))
+        shape, r = (end + 1, width, end + 1), np.zeros((end + 1, width))
+        entries: list[tuple[int, int, float]] = []  # (row of the table, successor, probability)
         for (t, node), i in place.items():
             last = (node not in self.steps) if timeless else t == horizon - 1
             effects = self.lasts[node] if last else self.steps[node]
             for a in range(width):
                 effect = effects[a % len(effects)]
                 r[i, a] = effect.reward + (early.get(node, 0.0) if t == 0 and not timeless else 0.0)
-                for target, q in () if last else effect.targets.items():
-                    p[i, a, place[0 if timeless else t + 1, target]] += q
-                p[i, a, end] = max(0.0, 1.0 - p[i, a].sum())
-        p[at_once:, :, end] = 1.0
+                targets = {} if last else effect.targets
+                for target, q in targets.items():
+                    after = place[0 if timeless else t + 1, target]
+                    entries.append((i * width + a, after, q))
+                entries.append((i * width + a, end, max(0.0, 1.0 - sum(targets.values()))))
+        entries += [(row, end, 1.0) for row in range(at_once * width, (end + 1) * width)]
+        table = SparseTable.of_entries(shape, *map(list, zip(*entries, strict=True)))
         first = np.zeros(end + 1)
         for node, q in start.items():
             first[place[0, node]] += q
         first[at_once] = max(0.0, 1.0 - first.sum())
         r[at_once] = ended
         return TabularMDP(
-            p, r, horizon, start=first,
+            table if sparse else np.asarray(table), r, horizon, start=first,
             state_names=self._name_states(keys, timeless, ended),
             action_names=self._name_actions(deciders, width),
         )  # fmt: skip

@@ -10,6 +10,7 @@ from pkd.engine.compiled import Truth
 from pkd.engine.play import play_model
 from pkd.model import Episode, Law
 from pkd.planning import Model, Plan, Policy, resolve, seed_words
+from pkd.progress import watch
 
 __all__ = ["Simulator", "simulate"]
 
@@ -60,7 +61,7 @@ class Simulator:
 
     def play(self, policy: Policy, episodes: int) -> list[Episode]:
         """So many episodes."""
-        return [self.episode(policy) for _ in range(episodes)]
+        return [self.episode(policy) for _ in watch(range(episodes), "playing")]
 
     def returns(self, policy: Policy, episodes: int) -> np.ndarray:
         """The returns of so many episodes, (episodes,); a plan is played in compiled code.
@@ -74,7 +75,7 @@ class Simulator:
         """
         returns = np.zeros(episodes)
         if not (isinstance(policy, Plan) and policy.compiled is self.compiled):
-            for k in range(episodes):
+            for k in watch(range(episodes), "playing"):
                 returns[k] = self.episode(policy).total
             return returns
         tally, done = self.compiled.tally(), 0

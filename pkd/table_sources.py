@@ -1,13 +1,13 @@
-"""Where the tables of a `TabularMDP` come from: Gymnasium environments with a transition table, and
-.npz files.
+"""Where the tables of a `TabularMDP` come from: Gymnasium environments with a transition table,
+.npz files, a function of (s, a), and trajectories.
 
-Both readers return the keyword arguments of `TabularMDP`, which validates them. A source that
+All readers return the keyword arguments of `TabularMDP`, which validates them. A source that
 cannot be read is a `ModelError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from pkd.model import ModelError
 from pkd.results.files import read_arrays
+from pkd.sparse_table import SparseTable
 
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["read_gymnasium", "read_npz"]
+__all__ = ["read_function", "read_gymnasium", "read_npz", "read_trajectories"]
 
+SPARSE = {"P_shape", "P_pointers", "P_successors", "P_probabilities"}
 Entry = tuple[float, int, float, bool]  # (probability, s', reward, terminated)
 Table = Mapping[int, Mapping[int, Sequence[Entry]]]  # s -> a -> entries
 
@@ -73,6 +75,11 @@ def read_npz(path: str | Path, horizon: int | None) -> dict[str, Any]:
         arrays = read_arrays(path)
     except ModelError as error:
         raise ModelError(f"{expected}, found a file of another kind") from error
+    if arrays.keys() >= SPARSE:
+        arrays["P"] = SparseTable(  # type: ignore[assignment]
+            tuple(arrays["P_shape"].tolist()),
+            *(arrays[f"P_{part}"] for part in ("pointers", "successors", "probabilities")),
+        )
     missing = {"P", "r"} - arrays.keys()
     if horizon is None and "horizon" not in arrays:
         missing.add("horizon")
@@ -88,7 +95,106 @@ def read_npz(path: str | Path, horizon: int | None) -> dict[str, Any]:
         "start": _scalar(start),
         "state_names": arrays.get("state_names"),
         "action_names": arrays.get("action_names"),
+        "discount": _scalar(arrays.get("discount", np.array(1.0))),
     }
+
+
+def read_function(
+    step: Callable[[Any, Any], Iterable[tuple[float, Any, float]]],
+    actions: Sequence[Any] | Callable[[Any], Sequence[Any]],
+    start: Any,
+    horizon: int,
+) -> dict[str, Any]:
+    """What step(s, a) = [(probability, s', reward), ...] says of every state that can be reached.
+
+    States of the last layer are not asked: they absorb and pay 0, because no action is left.
+    """
+    offer = actions if callable(actions) else lambda s: actions
+    first = dict(start) if isinstance(start, Mapping) else {start: 1.0}
+    place: dict[Hashable, int] = {s: i for i, s in enumerate(first)}
+    moves: list[tuple[int, Any, float, int, float]] = []  # (s, action, p, s', reward)
+    names: dict[Any, int] = {}
+    layer = list(first)
+    for _ in range(horizon):
+        fresh = []
+        for s in layer:
+            for a in offer(s):
+                names.setdefault(a, len(names))
+                for p, after, reward in step(s, a):
+                    if p == 0:
+                        continue  # what cannot follow is no state
+                    if after not in place:
+                        place[after] = len(place)
+                        fresh.append(after)
+                    moves.append((place[s], a, p, place[after], reward))
+        layer = fresh
+    table = _collect(len(place), names, moves)
+    begin: Any = 0
+    if len(first) > 1:
+        begin = np.array([first.get(s, 0.0) for s in place])
+    return {**table, "horizon": horizon, "start": begin, "state_names": list(place)}
+
+
+def read_trajectories(
+    trajectories: Iterable[Iterable[tuple[Hashable, Hashable, float, Hashable]]],
+    horizon: int | None,
+) -> dict[str, Any]:
+    """Frequencies and mean rewards of trajectories of (s, a, reward, s')."""
+    place: dict[Hashable, int] = {}
+    names: dict[Any, int] = {}
+    seen: list[tuple[int, Any, float, int]] = []
+    tries: dict[tuple[int, Any], int] = {}
+    firsts: dict[int, int] = {}
+    longest = 0
+    for trajectory in trajectories:
+        length, before = 0, None
+        for length, (s, a, reward, after) in enumerate(trajectory, start=1):
+            if length > 1 and s != before:
+                raise ModelError(
+                    f"step {length} of a trajectory begins in {s!r}, but the step before it ended "
+                    f"in {before!r}"
+                )
+            at = place.setdefault(s, len(place))
+            names.setdefault(a, len(names))
+            seen.append((at, a, float(reward), place.setdefault(after, len(place))))
+            tries[at, a] = tries.get((at, a), 0) + 1
+            if length == 1:
+                firsts[at] = firsts.get(at, 0) + 1
+            before = after
+        longest = max(longest, length)
+    if not seen:
+        raise ModelError("there is no trajectory with a step (s, a, reward, s')")
+    moves = [(s, a, 1 / tries[s, a], after, reward) for s, a, reward, after in seen]
+    begin: Any = next(iter(firsts))
+    if len(firsts) > 1:
+        begin = np.zeros(len(place))
+        begin[list(firsts)] = np.array(list(firsts.values())) / sum(firsts.values())
+    given = {"horizon": horizon or longest, "start": begin, "state_names": list(place)}
+    return {**_collect(len(place), names, moves), **given}
+
+
+def _collect(
+    n: int, names: Mapping[Any, int], moves: Sequence[tuple[int, Any, float, int, float]]
+) -> dict[str, Any]:
+    """The sparse table of moves (s, action, p, s', reward).
+
+    A pair without a move is not on offer; a state without any absorbs and pays 0.
+    """
+    width = len(names)
+    pair = np.array([s * width + names[a] for s, a, *_ in moves], np.int64)
+    p = np.array([move[2] for move in moves], float)
+    paid = np.bincount(pair, p * np.array([move[4] for move in moves], float), n * width)
+    tried = (np.bincount(pair, minlength=n * width) > 0).reshape(n, width)
+    rewards = np.where(tried, paid.reshape(n, width), -np.inf)
+    still = np.flatnonzero(~tried.any(axis=1))
+    rewards[still, 0] = 0.0
+    table = SparseTable.of_entries(
+        (n, width, n),
+        np.concatenate([pair, still * width]),
+        np.concatenate([np.array([move[3] for move in moves], np.int64), still]),
+        np.concatenate([p, np.ones(len(still))]),
+    )
+    return {"transitions": table, "rewards": rewards, "action_names": list(names)}
 
 
 def _is_single_array(path: str | Path) -> bool:

@@ -3,11 +3,15 @@
 `TabularMDP` is a problem with its truth: the arrays P and r, from a program, an .npz file or a
 Gymnasium table. Its `model()` has a trivial y and the feature z = (s, a), so that the generic
 algorithm on it is the paper's base algorithm MVP. Its `law()` is P; the model never holds P.
+
+Tables may be sparse, may change with the step, may offer fewer actions in some states, and may be
+discounted. Where they change, y is a clock t = (h - 1) mod T, and z = (t, s, a).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +19,25 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from pkd.discounting import Discounted
 from pkd.model import Branch, ModelError, PartiallyKnownMDP
-from pkd.results.files import write_npz
-from pkd.table_sources import read_gymnasium, read_npz
+from pkd.results.files import write_npz, write_text
+from pkd.sparse_table import SparseTable, Support, is_sparse
+from pkd.table_exports import unroll, write_drn, write_pomdp, write_prism
+from pkd.table_findings import find_faults
+from pkd.table_graphs import make_networkx, make_quantecon, read_networkx, read_quantecon
+from pkd.table_sources import read_function, read_gymnasium, read_npz, read_trajectories
 
 if TYPE_CHECKING:
     import gymnasium
+    import networkx
 
 __all__ = ["TabularMDP"]
 
 Floats = NDArray[np.float64]
-TOLERANCE = 1e-9  # how far a row of probabilities may be from 1
-SHOWN = 5  # bad rows that one finding names before it counts the rest
+Table = Floats | SparseTable
+Feature = tuple[int, ...]  # (s, a), or (t, s, a) where P changes with the step
+Step = Callable[[Any, Any], Iterable[tuple[float, Any, float]]]  # (s, a) -> (p, s', reward)
 
 
 def _frozen_array(value: Any) -> Any:
@@ -36,6 +47,16 @@ def _frozen_array(value: Any) -> Any:
         return value  # not an array of numbers: `_findings` says so, together with everything else
     array.flags.writeable = False
     return array
+
+
+def _transitions(value: Any) -> Any:
+    """A dense array, or a SparseTable of what scipy.sparse gives."""
+    if isinstance(value, SparseTable):
+        return value
+    first = value
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    return SparseTable.of_matrices(value) if is_sparse(first) else _frozen_array(value)
 
 
 def _start(value: Any) -> Any:
@@ -53,34 +74,60 @@ class TabularMDP:
     P(s' | s, a) = transitions[s, a, s'] and r(s, a) = rewards[s, a], for `horizon` actions from a
     state `start` or a distribution over states. Rewards may have any finite range.
 
+    - Sparse: transitions may be a scipy.sparse matrix (S A, S), whose row s A + a is P(. | s, a),
+      or a list of A matrices (S, S). Then the successors are known to a learner, too.
+    - Changing: with one axis more in front, (T, S, A, S) and (T, S, A), step h uses table
+      (h - 1) mod T. Give T = horizon tables, or one for each step of a season.
+    - Fewer actions: rewards[s, a] = -inf says that a is not on offer in s.
+    - Discounted: after each action the episode goes on with the known probability `discount`, so
+      that the expected return is the discounted one.
+
     >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
     >>> coin = TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
     >>> coin.n_states, coin.n_actions, coin.law()[0, 1]
     (2, 2, {0: 1.0})
     """
 
-    transitions: Floats = attrs.field(converter=_frozen_array)  # (S, A, S)
-    rewards: Floats = attrs.field(converter=_frozen_array)  # (S, A)
+    transitions: Table = attrs.field(converter=_transitions)  # (S, A, S) or (T, S, A, S)
+    rewards: Floats = attrs.field(converter=_frozen_array)  # (S, A) or (T, S, A)
     horizon: int
     start: int | Floats = attrs.field(default=0, converter=_start)  # a state, or (S,) probabilities
     state_names: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
     action_names: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
+    discount: float = 1.0
 
     def __attrs_post_init__(self) -> None:
-        if findings := list(_findings(self)):
+        if findings := list(find_faults(self)):
             raise ModelError(findings)
 
     def __repr__(self) -> str:
         sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"
-        return f"<TabularMDP: {sizes}>"
+        more = f", {self.n_tables} tables" if self.n_tables > 1 else ""
+        return f"<TabularMDP: {sizes}{more}{self._say_discount()}>"
+
+    def _say_discount(self) -> str:
+        return f", discount {self.discount:g}" if self.discount < 1 else ""
 
     @property
     def n_states(self) -> int:
-        return int(self.transitions.shape[0])
+        return int(self.transitions.shape[-1])
 
     @property
     def n_actions(self) -> int:
-        return int(self.transitions.shape[1])
+        return int(self.transitions.shape[-2])
+
+    @property
+    def n_tables(self) -> int:
+        """T: after so many steps P and r begin anew; 1 where they do not change."""
+        tables = [
+            int(t.shape[0]) for t, n in ((self.transitions, 4), (self.rewards, 3)) if t.ndim == n
+        ]
+        return max(tables, default=1)
+
+    @property
+    def on_offer(self) -> NDArray[np.bool_]:
+        """Which actions can be chosen where, (S, A) or (T, S, A)."""
+        return ~np.isneginf(self.rewards)
 
     @property
     def start_distribution(self) -> Floats:
@@ -91,32 +138,37 @@ class TabularMDP:
         point[self.start] = 1.0
         return point
 
-    def model(self, *, branching: int | None = None, support: bool = False) -> PartiallyKnownMDP:
-        """The partially known MDP of this problem: x = s, y trivial, z = (s, a).
+    def model(
+        self, *, branching: int | None = None, support: bool | None = None
+    ) -> PartiallyKnownMDP:
+        """The partially known MDP of this problem: x = s, y trivial or a clock, z = (s, a).
 
-        outcomes(z) are all states, or the true successors with `support=True`;
-        B(z) = min(`branching`, number of outcomes).
+        outcomes(z) are all states, or the true successors with `support=True`, which is what a
+        sparse table does unless told otherwise; B(z) = min(`branching`, number of outcomes).
         """
-        successors = self.transitions > 0
-        most = int(successors.sum(axis=2).max())
+        table = self.transitions
+        if isinstance(table, SparseTable):
+            lengths, sparse = table.lengths, True
+        else:
+            lengths, sparse = (table > 0).sum(axis=-1), False
+        most = int(lengths.max())
         if branching is not None and branching < most:
-            s, a = np.argwhere(successors.sum(axis=2) == most)[0]
+            at = ", ".join(map(str, np.argwhere(lengths == most)[0]))
             raise ModelError(
-                f"branching={branching}, but transitions[{s}, {a}] has {most} successors; "
+                f"branching={branching}, but transitions[{at}] has {most} successors; "
                 f"give at least {most}, or None"
             )
-        return _TabularModel(
-            horizon=self.horizon,
-            rewards=self.rewards.tolist(),
-            start=self.start_distribution,
-            branching=branching,
-            support=successors if support else None,
-            state_names=self.state_names,
-            action_names=self.action_names,
-        )
+        known: Support | None = None
+        if sparse if support is None else support:
+            known = SparseTable.of(table).support
+        model = _TabularModel(self, branching, known)
+        return model if self.discount == 1 else Discounted(model, self.discount)
 
-    def law(self) -> Mapping[tuple[int, int], Mapping[int, float]]:
-        """P as a law: (s, a) -> {s': probability}, successors of probability 0 left out."""
+    def law(self) -> Mapping[Feature, Mapping[int, float]]:
+        """P as a law: (s, a) -> {s': probability}, successors of probability 0 left out.
+
+        Where P changes with the step, (t, s, a) -> {s': probability}, t = (h - 1) mod T.
+        """
         return _TabularLaw(self.transitions)
 
     @classmethod
@@ -136,14 +188,134 @@ class TabularMDP:
         """Reads what `save_npz` writes: P (S, A, S), r (S, A), and what else is present."""
         return cls(**read_npz(path, horizon))
 
+    @classmethod
+    def from_function(
+        cls,
+        step: Step,
+        actions: Sequence[Any] | Callable[[Any], Sequence[Any]],
+        start: Any,
+        horizon: int,
+        **options: Any,
+    ) -> TabularMDP:
+        """The sparse table of step(s, a) = [(probability, s', reward), ...].
+
+        States are any hashable values; those that can be reached from `start` (a state, or
+        {state: probability}) within the horizon are found and numbered in that order. `actions` is
+        one sequence, or a function of the state.
+
+        >>> import pkd
+        >>> walk = TabularMDP.from_function(
+        ...     lambda s, a: [(0.5, min(s + a, 3), s), (0.5, 0, s)], [0, 1], start=0, horizon=4)
+        >>> walk.state_names, round(pkd.plan(walk).value, 4)
+        (('0', '1', '2', '3'), 2.125)
+        """
+        return cls(**read_function(step, actions, start, horizon), **options)
+
+    @classmethod
+    def from_trajectories(
+        cls,
+        trajectories: Iterable[Iterable[tuple[Hashable, Hashable, float, Hashable]]],
+        horizon: int | None = None,
+        **options: Any,
+    ) -> TabularMDP:
+        """The sparse table of the frequencies in trajectories of (s, a, reward, s').
+
+        A pair that was never tried is not on offer; a state that was never left absorbs and pays
+        0. The horizon is that of the longest trajectory unless given. These are frequencies, with
+        no guarantee; `pkd.certify` gives bounds that hold.
+
+        >>> seen = [[("a", "go", 1.0, "b"), ("b", "go", 0.0, "a")], [("a", "go", 0.0, "a")]]
+        >>> table = TabularMDP.from_trajectories(seen)
+        >>> table.state_names, table.law()[0, 0], float(table.rewards[0, 0])
+        (('a', 'b'), {0: 0.5, 1: 0.5}, 0.5)
+        """
+        return cls(**read_trajectories(trajectories, horizon), **options)
+
+    @classmethod
+    def from_networkx(
+        cls, graph: networkx.Graph[Any], horizon: int, start: Any = None, **options: Any
+    ) -> TabularMDP:
+        """The sparse table of a directed multigraph whose edges carry `action`, `probability` and
+        `reward` (of the pair, or of the edge: the expectation is taken).
+
+        Nodes are states; `start` is a node or {node: probability}, by default the first node. A
+        node without edges absorbs and pays 0.
+        """
+        return cls(**read_networkx(graph, horizon, start), **options)
+
+    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+        """A directed multigraph: one edge for each (s, a, s') with `action`, `probability` and
+        `reward` r(s, a). Nodes are the names of states, or their numbers.
+        """
+        return make_networkx(self.unrolled())
+
+    @classmethod
+    def from_quantecon(
+        cls, ddp: Any, horizon: int, start: int | Floats = 0, **options: Any
+    ) -> TabularMDP:
+        """The table of a `quantecon.markov.DiscreteDP`, in any form; beta is the discount."""
+        return cls(**read_quantecon(ddp, horizon, start), **options)
+
+    def to_quantecon(self) -> Any:
+        """A `quantecon.markov.DiscreteDP` in the form of state-action pairs, with sparse Q.
+
+        `backward_induction(ddp, horizon)` gives the values of this problem.
+        """
+        return make_quantecon(self.unrolled(keep_discount=True))
+
+    def to_drn(self, path: str | Path) -> None:
+        """Writes the problem for Storm in its explicit format; see `storm_property`."""
+        write_text(path, write_drn(self.unrolled()))
+
+    def to_prism(self, path: str | Path) -> None:
+        """Writes the problem in the language of PRISM, which Storm reads, too; see
+        `storm_property`.
+        """
+        write_text(path, write_prism(self.unrolled()))
+
+    def to_pomdp(self, path: str | Path) -> None:
+        """Writes the problem in Cassandra's format, with the state as observation.
+
+        The format has no word for the horizon: it is a comment.
+        """
+        write_text(path, write_pomdp(self.unrolled(keep_discount=True)))
+
+    @property
+    def storm_property(self) -> str:
+        """What to ask Storm or PRISM for: the largest expected return over the horizon.
+
+        A file has one first state. If the start is random, it is a state before the first step.
+        """
+        steps = self.horizon + isinstance(self.start, np.ndarray)
+        return f'R{{"reward"}}max=? [C<={steps}]'
+
+    def unrolled(self, *, keep_discount: bool = False) -> TabularMDP:
+        """The same problem with one sparse table and no discount: states are (t, s), and "end".
+
+        The same object if it is like this already, dense or not.
+        """
+        discounted = self.discount < 1 and not keep_discount
+        if self.n_tables == 1 and not discounted:
+            return self
+        return TabularMDP(**unroll(self, discounted))
+
     def save_npz(self, path: str | Path) -> None:
         """Writes the problem to an .npz file, whole or not at all."""
         arrays: dict[str, NDArray[Any]] = {
-            "P": self.transitions,
             "r": self.rewards,
             "horizon": np.array(self.horizon),
             "start": np.array(self.start),
+            "discount": np.array(self.discount),
         }
+        if isinstance(self.transitions, SparseTable):
+            arrays |= {
+                "P_shape": np.array(self.transitions.shape),
+                "P_pointers": self.transitions.pointers,
+                "P_successors": self.transitions.successors,
+                "P_probabilities": self.transitions.probabilities,
+            }
+        else:
+            arrays["P"] = self.transitions
         if self.state_names is not None:
             arrays["state_names"] = np.array(self.state_names)
         if self.action_names is not None:
@@ -152,164 +324,91 @@ class TabularMDP:
 
 
 class _TabularModel(PartiallyKnownMDP):
-    """x = s, y = None, z = (s, a). Holds rewards and supports, never probabilities."""
+    """x = s, y = None or the clock t, z = (s, a) or (t, s, a).
 
-    def __init__(
-        self,
-        *,
-        horizon: int,
-        rewards: list[list[float]],
-        start: Floats,
-        branching: int | None,
-        support: NDArray[np.bool_] | None,
-        state_names: tuple[str, ...] | None,
-        action_names: tuple[str, ...] | None,
-    ) -> None:
-        self.horizon = horizon
-        self._rewards = rewards
-        self._start = {(int(s), None): float(start[s]) for s in np.flatnonzero(start)}
+    Holds rewards and supports, never probabilities.
+    """
+
+    def __init__(self, mdp: TabularMDP, branching: int | None, support: Support | None) -> None:
+        self.horizon = mdp.horizon
+        self._tables = mdp.n_tables
+        self._changes = mdp.transitions.ndim == 4
+        rewards = mdp.rewards if mdp.rewards.ndim == 3 else mdp.rewards[None]
+        self._rewards: list[list[list[float]]] = rewards.tolist()
+        first, start = None if self._tables == 1 else 0, mdp.start_distribution
+        self._start = {(int(s), first): float(start[s]) for s in np.flatnonzero(start)}
         self._branching = branching
         self._support = support
         # One object for all states and all features.
-        self._states = range(len(rewards))
-        self._actions = range(len(rewards[0]))
-        self._state_names = state_names
-        self._action_names = action_names
+        self._states = range(mdp.n_states)
+        self._actions = range(mdp.n_actions)
+        self._offers: list[list[list[int]]] | None = None  # None: every action everywhere
+        if not mdp.on_offer.all():
+            self._offers = [
+                [np.flatnonzero(row > -np.inf).tolist() for row in table] for table in rewards
+            ]
+        self._state_names = mdp.state_names
+        self._action_names = mdp.action_names
 
     def start(self) -> Any:
         return dict(self._start)
 
-    def actions(self, x: int, y: None) -> Sequence[int]:
-        return self._actions
+    def actions(self, x: int, y: int | None) -> Sequence[int]:
+        return self._actions if self._offers is None else self._pick(self._offers, y)[x]
 
-    def reward(self, x: int, y: None, a: int) -> float:
-        return self._rewards[x][a]
+    def reward(self, x: int, y: int | None, a: int) -> float:
+        paid: float = self._pick(self._rewards, y)[x][a]
+        return paid
 
-    def step(self, x: int, y: None, a: int) -> Sequence[Branch]:
-        return [(1.0, None, (x, a))]
+    def _pick(self, tables: list[Any], y: int | None) -> Any:
+        return tables[0 if y is None or len(tables) == 1 else y]
 
-    def outcomes(self, z: tuple[int, int]) -> Sequence[int]:
-        return self._states if self._support is None else np.flatnonzero(self._support[z]).tolist()
+    def step(self, x: int, y: int | None, a: int) -> Sequence[Branch]:
+        if y is None:
+            return [(1.0, None, (x, a))]
+        return [(1.0, (y + 1) % self._tables, (y, x, a) if self._changes else (x, a))]
 
-    def branching(self, z: tuple[int, int]) -> int:
+    def outcomes(self, z: Feature) -> Sequence[int]:
+        return self._states if self._support is None else self._support.list_successors(z)
+
+    def branching(self, z: Feature) -> int:
         outcomes = len(self.outcomes(z))
         return outcomes if self._branching is None else min(self._branching, outcomes)
 
     def x_label(self, x: int) -> str:
         return str(x) if self._state_names is None else self._state_names[x]
 
-    def y_label(self, y: None) -> str:
-        return ""
+    def y_label(self, y: int | None) -> str:
+        return "" if y is None else f"t = {y}"
 
     def action_label(self, a: int) -> str:
         return str(a) if self._action_names is None else self._action_names[a]
 
-    def feature_label(self, z: tuple[int, int]) -> str:
-        return f"{self.x_label(z[0])}, {self.action_label(z[1])}"
+    def feature_label(self, z: Feature) -> str:
+        *clock, s, a = z
+        return ", ".join([*(f"t = {t}" for t in clock), self.x_label(s), self.action_label(a)])
 
 
-class _TabularLaw(Mapping[tuple[int, int], Mapping[int, float]]):
-    """(s, a) -> {s': P(s' | s, a)}, read from the array when asked."""
+class _TabularLaw(Mapping[Feature, Mapping[int, float]]):
+    """z -> {s': probability}, read from the table when asked."""
 
-    def __init__(self, transitions: Floats) -> None:
+    def __init__(self, transitions: Table) -> None:
         self._transitions = transitions
+        self._shape = transitions.shape[:-1]
 
-    def __getitem__(self, z: tuple[int, int]) -> dict[int, float]:
-        s, a = z
-        if not (0 <= s < self._transitions.shape[0] and 0 <= a < self._transitions.shape[1]):
+    def __getitem__(self, z: Feature) -> dict[int, float]:
+        if len(z) != len(self._shape) or not all(
+            0 <= i < n for i, n in zip(z, self._shape, strict=True)
+        ):
             raise KeyError(z)
-        row = self._transitions[s, a]
+        if isinstance(self._transitions, SparseTable):
+            return self._transitions.get_row(z)
+        row = self._transitions[z]
         (successors,) = row.nonzero()
         return dict(zip(successors.tolist(), row[successors].tolist(), strict=True))
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return (
-            (s, a)
-            for s in range(self._transitions.shape[0])
-            for a in range(self._transitions.shape[1])
-        )
+    def __iter__(self) -> Iterator[Feature]:
+        return product(*map(range, self._shape))
 
     def __len__(self) -> int:
-        return int(self._transitions.shape[0] * self._transitions.shape[1])
-
-
-def _findings(mdp: TabularMDP) -> Iterator[str]:
-    """Everything that is wrong with the numbers of a TabularMDP."""
-    p, r = mdp.transitions, mdp.rewards
-    sound = isinstance(p, np.ndarray) and p.ndim == 3 and p.shape[0] == p.shape[2] and p.size > 0
-    if not sound:
-        yield f"transitions: expected numbers of shape (S, A, S), found {_describe(p)}"
-    else:
-        yield from _row_findings("transitions", p)
-        yield from _reward_findings(r, p.shape)
-        yield from _start_findings(mdp.start, p.shape[0])
-        for field, names, n, what in (
-            ("state_names", mdp.state_names, p.shape[0], "S"),
-            ("action_names", mdp.action_names, p.shape[1], "A"),
-        ):
-            if names is not None and len(names) != n:
-                yield f"{field}: expected {n} names ({what} = {n}), found {len(names)}"
-    horizon: Any = mdp.horizon
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        yield f"horizon: expected a whole number of at least 1, found {horizon!r}"
-
-
-def _row_findings(field: str, rows: Floats) -> Iterator[str]:
-    """Rows of probabilities along the last axis that are no distributions, the first few."""
-    sums = rows.sum(axis=-1)
-    finite = np.isfinite(rows).all(axis=-1)
-    negative = finite & (rows < 0).any(axis=-1)
-    uneven = finite & ~negative & (np.abs(sums - 1.0) > TOLERANCE)
-    for at in _some(~finite):
-        yield f"{_place(field, at)} holds a number that is not finite{_more(~finite, at)}"
-    for at in _some(negative):
-        least = f"{rows[at].min():.6g}"
-        yield f"{_place(field, at)} holds the negative probability {least}{_more(negative, at)}"
-    for at in _some(uneven):
-        yield f"{_place(field, at)} sums to {sums[at]:.12g}, not 1{_more(uneven, at)}"
-
-
-def _reward_findings(r: Any, shape: tuple[int, ...]) -> Iterator[str]:
-    if not isinstance(r, np.ndarray) or r.shape != shape[:2]:
-        hint = (
-            "; average over s' first: (transitions * rewards).sum(axis=2)"
-            if isinstance(r, np.ndarray) and r.shape == shape
-            else ""
-        )
-        yield f"rewards: expected numbers of shape (S, A) = {shape[:2]}, found {_describe(r)}{hint}"
-        return
-    for at in _some(~np.isfinite(r)):
-        yield f"{_place('rewards', at)} is {r[at]}, not a finite number{_more(~np.isfinite(r), at)}"
-
-
-def _start_findings(start: Any, n: int) -> Iterator[str]:
-    if isinstance(start, int | np.integer) and not isinstance(start, bool):
-        if not 0 <= start < n:
-            yield f"start: expected a state 0..{n - 1}, found {start}"
-    elif not isinstance(start, np.ndarray) or start.shape != (n,):
-        yield f"start: expected a state 0..{n - 1} or {n} probabilities, found {_describe(start)}"
-    else:
-        yield from _row_findings("start", start)
-
-
-def _some(bad: np.bool_ | NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    """The places of the first few True."""
-    return [tuple(map(int, at)) for at in np.argwhere(bad)[:SHOWN]]
-
-
-def _more(bad: np.bool_ | NDArray[np.bool_], at: tuple[int, ...]) -> str:
-    """Said at the last place shown: how many places were left out."""
-    left = int(bad.sum()) - SHOWN
-    return f" (and {left} more like it)" if left > 0 and at == _some(bad)[-1] else ""
-
-
-def _place(field: str, at: tuple[int, ...]) -> str:
-    return f"{field}[{', '.join(map(str, at))}]" if at else field
-
-
-def _describe(value: Any) -> str:
-    return (
-        f"shape {value.shape}"
-        if isinstance(value, np.ndarray)
-        else f"{type(value).__name__} that is no array of numbers"
-    )
+        return int(np.prod(self._shape))

@@ -39,6 +39,9 @@ class UnknownTable(PartiallyKnownMDP):
     {1: 1.0, 'over': 1.0}
     """
 
+    START = START
+    OVER = OVER
+
     def __init__(
         self,
         n_states: int,

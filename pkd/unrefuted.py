@@ -161,7 +161,6 @@ class _Widths:
             desc="what to sample next",
             unit=" intervals",
             disable=None if self.progress else True,
-            delay=2,
             leave=False,
         )  # fmt: skip
         self.question.sets.hurry(True)

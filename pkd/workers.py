@@ -35,8 +35,11 @@ def spread(
     jobs: Sequence[tuple[Any, ...]],
     workers: int = 1,
     done: Callable[[], Any] = lambda: None,
+    kept: dict[int, Result] | None = None,
 ) -> list[Result]:
     """function(*job) for every job, in the order of the jobs; `done` is called after each.
+
+    kept: gets each result by the number of its job as it comes, also if the call is interrupted.
 
     With several workers the function must be importable and its arguments and results picklable.
     One worker is this process itself.
@@ -46,8 +49,10 @@ def spread(
     """
     if workers <= 1 or len(jobs) <= 1:
         results = []
-        for job in jobs:
+        for number, job in enumerate(jobs):
             results.append(function(*job))
+            if kept is not None:
+                kept[number] = results[-1]
             done()
         return results
     from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -61,8 +66,11 @@ def spread(
     ) as pool:
         waiting = [pool.submit(function, *job) for job in jobs]
         try:
+            numbers = {future: number for number, future in enumerate(waiting)}
             for future in as_completed(waiting):
-                future.result()
+                result = future.result()
+                if kept is not None:
+                    kept[numbers[future]] = result
                 done()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

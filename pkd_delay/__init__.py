@@ -8,6 +8,7 @@ nothing else.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,20 @@ if TYPE_CHECKING:
     from pkd_delay.agents import Chen2023 as Chen2023
     from pkd_delay.agents import DelayAwareQ as DelayAwareQ
     from pkd_delay.agents import MemorylessQ as MemorylessQ
-    from pkd_delay.environment import DelayedEnv as DelayedEnv
+    from pkd_delay.benchmark import normalised_score as normalised_score
+    from pkd_delay.delay_kernel import DelayKernel as DelayKernel
+    from pkd_delay.driving import drive as drive
+    from pkd_delay.envs import late_vector as late_vector
+    from pkd_delay.fitting import FittedDelay as FittedDelay
     from pkd_delay.inter_arrival import InterArrival as InterArrival
     from pkd_delay.known import KnownDelay as KnownDelay
+    from pkd_delay.lags import DelayChain as DelayChain
+    from pkd_delay.lags import Lags as Lags
+    from pkd_delay.late_env import LateEnv as LateEnv
+    from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
+    from pkd_delay.law_file import read_law as read_law
+    from pkd_delay.law_file import write_law as write_law
     from pkd_delay.planners import QMDP as QMDP
     from pkd_delay.planners import IgnoreDelay as IgnoreDelay
     from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
     from pkd_delay.planning import plan as plan
     from pkd_delay.policy import DelayedPlan as DelayedPlan
     from pkd_delay.policy import SavedPolicy as SavedPolicy
+    from pkd_delay.problem_env import ProblemEnv as ProblemEnv
     from pkd_delay.process import Delayed as Delayed
     from pkd_delay.process import DelayedMDP as DelayedMDP
     from pkd_delay.record import Episode as Episode
@@ -45,22 +57,33 @@ _HOME_OF = {
     "Chen2023": "agents",
     "DelayAwareQ": "agents",
     "Delayed": "process",
-    "DelayedEnv": "environment",
     "DelayedMDP": "process",
     "DelayedPlan": "policy",
+    "DelayChain": "lags",
+    "DelayKernel": "delay_kernel",
     "DelayLaw": "law",
     "Episode": "record",
+    "FittedDelay": "fitting",
+    "FlatLateEnv": "late_view",
     "IgnoreDelay": "planners",
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
+    "Lags": "lags",
+    "LateEnv": "late_env",
     "MemorylessQ": "agents",
     "ModelBasedSimulation": "planners",
+    "ProblemEnv": "problem_env",
     "QMDP": "planners",
     "SavedPolicy": "policy",
     "Simulator": "simulator",
     "UnknownDelay": "unknown",
     "View": "simulator",
+    "drive": "driving",
+    "late_vector": "envs",
     "learn": "planning",
+    "normalised_score": "benchmark",
+    "read_law": "law_file",
+    "write_law": "law_file",
     "optimistic_plan": "planning",
     "plan": "planning",
     "simulate": "simulator",
@@ -83,3 +106,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+# `gymnasium.make("pkd_delay:...")` imports this package to register its ids. Where Gymnasium is not
+# there yet, nobody asks, and importing it would cost time.
+if "gymnasium" in sys.modules:
+    import_module("pkd_delay.envs")

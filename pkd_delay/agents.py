@@ -175,7 +175,13 @@ class _Unaware(UnknownDelay):
 
     def __init__(self, model: Augmented) -> None:
         super().__init__(
-            model.base, model.longest, model.max_delay, instead=model.instead, facts=model.facts
+            model.base,
+            model.longest,
+            model.max_delay,
+            form=model.form,
+            revealed=False,
+            instead=model.instead,
+            facts=model.facts,
         )
 
     def samples(self, episode: Episode) -> Iterator[tuple[Any, Any]]:

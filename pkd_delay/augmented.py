@@ -32,6 +32,7 @@ from pkd import (
     sure,
 )
 from pkd_delay.base import BaseFacts, Instead, State
+from pkd_delay.delay_kernel import DelayKernel
 
 if TYPE_CHECKING:
     from pkd.model import Branch
@@ -50,12 +51,15 @@ class Augmented(PartiallyKnownMDP):
                             tran (s, q') with probability p, else decision (s, q', c + 1)
         tran (s, q):        the base moves by q_1 and pays; then shown (s', q_2:)
         shown (s, q):       decision (s, {}, 0) if q is empty;
-                            else tran with Pr(Delta = -1), else decision (s, q, 0)
+                            else tran with probability p, else decision (s, q, 0)
 
-    p = 1 after the last action, at a full queue (n = D) and at c = W. With an empty queue
-    p = Pr(Delta <= 0), because Delta = -1 is clipped to 0 there; otherwise
-    p = Pr(Delta = c | Delta >= c). After the last action everything that is queued is shown. A
-    queue of None means that the last action is resolved and the episode is over.
+    With n the length of q: the delay of s was d = n - c, and a decision asks whether the next one
+    is n, a shown state whether it is n - 1. So p = Pr(D_t = k | D_{t-1} = d, D_t >= k) with k = n
+    or n - 1, for every `DelayKernel`. With inter-arrival times that is Pr(Delta = c | Delta >= c),
+    and Pr(Delta <= 0) with an empty queue, where Delta = -1 is clipped to 0. p = 1 after the last
+    action, at a full queue (n = D) and where the form of the law leaves no longer delay (c = W).
+    After the last action everything that is queued is shown. A queue of None means that the last
+    action is resolved and the episode is over.
 
     The CHANCE states of the base take no time: a tran runs through them. A base that ENDs early
     ends for the agent when the end is shown.
@@ -67,6 +71,7 @@ class Augmented(PartiallyKnownMDP):
         self,
         base: PartiallyKnownMDP,
         facts: BaseFacts,
+        form: type[DelayKernel],
         longest: int,
         max_delay: int,
         instead: Instead,
@@ -78,7 +83,7 @@ class Augmented(PartiallyKnownMDP):
         ]
         if found:
             raise ModelError(found)
-        self.base, self.facts, self.instead = base, facts, instead
+        self.base, self.facts, self.instead, self.form = base, facts, instead, form
         self.longest, self.max_delay = longest, max_delay
         self.horizon = base.horizon
         self.n_features = n_features
@@ -104,15 +109,37 @@ class Augmented(PartiallyKnownMDP):
             queue = Queue(queue)
         return self._join(x, y, queue, counter)
 
+    def translate(self, rule: Callable[..., Any], parts: int) -> Callable[[int, Any, Any], Any]:
+        """A rule in other words as a policy (h, x, y) of this model.
+
+        parts = 2: the rule is for the base, (h, x, y) -> action; it is asked about the state that
+        was shown last, and ignores what was done since. parts = 3: it is (h, state, queue, waited)
+        -> action; the state is the base's x where y is trivial, else (x, y).
+        """
+        if parts not in (2, 3):
+            raise ModelError(
+                f"the policy takes the step and {parts} parts of a state; expected (h, x, y), or "
+                "(h, state, queue, waited)"
+            )
+
+        def act(h: int, x: Any, y: Any) -> Any:
+            base_x, base_y, queue, waited = self.read(x, y)
+            if parts == 2:
+                return rule(h, base_x, base_y)
+            state = base_x if self.facts.n_y == 1 else (base_x, base_y)
+            return rule(h, state, tuple(queue or ()), waited)
+
+        return act
+
     @abstractmethod
     def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Any]:
         """The augmented (x, y) from its parts."""
 
     @abstractmethod
-    def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
-        """TRAN, or one more step without the effect of the oldest action on the base's (x, y).
+    def _arrive(self, x: Any, y: Any, queue: Queue, before: int, delay: int) -> list[Branch]:
+        """TRAN if the delay of the oldest action's result is `delay`, else the counter one higher.
 
-        empty: the queue was empty before this action.
+        before: the delay of the base's (x, y).
         """
 
     @abstractmethod
@@ -172,14 +199,20 @@ class Augmented(PartiallyKnownMDP):
                 last = settling and not left
                 return self._move_base(base_x, base_y, action, None if last else left, last)
         queue = _EMPTY if queue is None else queue
-        before = n = len(queue)
+        n = len(queue)
         if counter != SHOWN:
-            queue, n = queue.push(a), n + 1
+            queue, before, delay = queue.push(a), n - counter, n
         elif n == 0:
             return self._go_surely(base_x, base_y, queue, 0)
-        if settling or n > self.max_delay or counter == self.longest:
+        else:
+            before, delay = n, n - 1
+        if settling or delay >= self.max_delay or self._is_last(before, delay):
             return self._go_surely(base_x, base_y, queue, TRAN)
-        return self._arrive(base_x, base_y, queue, counter, empty=before == 0)
+        return self._arrive(base_x, base_y, queue, before, delay)
+
+    def _is_last(self, before: int, delay: int) -> bool:
+        """Whether no law of this form with numbers up to `longest` can make a longer delay."""
+        return self.form.ask(before, delay).number >= self.longest
 
     def _move_base(
         self, x: Any, y: Any, action: Any, queue: Queue | None, last: bool

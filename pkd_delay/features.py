@@ -27,6 +27,16 @@ class Arrival(NamedTuple):
     waited: int  # -1 where a state was just shown
     empty: bool  # the queue was empty: the arrival means Delta <= 0 and not Delta = waited
     depth: int = 0
+    before: int | None = None  # the delay of the last shown state, where the form of law needs it
+
+    @property
+    def delays(self) -> tuple[int, int]:
+        """(delay of the last shown state, the next delay that is asked about).
+
+        Where the form of law does not need the first, any delay that is not 0 stands for it.
+        """
+        before = (0 if self.empty else 1) if self.before is None else self.before
+        return before, before + self.waited
 
 
 def next_depth(features: Iterable[Any]) -> int:

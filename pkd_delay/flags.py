@@ -7,6 +7,7 @@ every `--help`, so nothing heavy is imported before a delay is asked for.
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from pkd import ModelError
@@ -14,10 +15,14 @@ from pkd import ModelError
 if TYPE_CHECKING:
     import pkd
     from pkd_delay.base import Instead
+    from pkd_delay.delay_kernel import DelayKernel
     from pkd_delay.inter_arrival import InterArrivalOf
+    from pkd_delay.law_file import SavedLaw
     from pkd_delay.process import Delayed
 
 __all__ = ["configure", "transform"]
+
+MANY_ARRIVALS = 20  # for each feature of the base: then the law of the delay gets a warning
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,18 +38,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--inter-arrival",
         type=_read_law,
         metavar="LAW",
-        help="law of the change of the delay, such as -1:.2,0:.5,2:.3",
+        help="law of the change of the delay, such as -1:.2,0:.5,2:.3, or a file of pkd fit-delay",
+    )
+    which.add_argument(
+        "--lags",
+        type=_read_lags,
+        metavar="LAW",
+        help="law of the lag of each state, delivered in order, such as 0:.5,1:.3,2:.2, or a file",
     )
     group.add_argument(
         "--max-delay",
         type=_read_steps,
         metavar="D",
-        help="the largest delay; needed with --inter-arrival",
+        help="the largest delay; needed with --inter-arrival LAW",
     )
     group.add_argument(
         "--delay-law",
         choices=("known", "unknown"),
         help="whether a learner knows the law of the delay (default: known)",
+    )
+    group.add_argument(
+        "--shared-delay",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="learn an unknown law of the delay as one law, or one per state and action "
+        "(default: what the law says)",
+    )
+    group.add_argument(
+        "--hidden-delays",
+        action="store_true",
+        default=None,
+        help="the end of an episode does not show the raw inter-arrival times to the learner",
     )
     group.add_argument(
         "--instead",
@@ -55,9 +79,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
     """The delayed problem, or the same one where no delay is asked for."""
-    asked = [args.delay, args.inter_arrival, args.max_delay, args.delay_law, args.instead]
+    given = args.inter_arrival if args.inter_arrival is not None else args.lags
+    asked = [args.delay, given, args.max_delay, args.delay_law, args.instead]
+    asked += [args.shared_delay, args.hidden_delays]
     if all(value is None for value in asked):
         return problem
+    from pkd_delay.law_file import SavedLaw
     from pkd_delay.process import Delayed
 
     if args.delay is not None and args.max_delay is not None:
@@ -66,34 +93,94 @@ def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
         )
     if isinstance(problem, Delayed):
         late = problem
-    elif args.delay is None and args.inter_arrival is None:
+    elif args.delay is None and given is None:
         raise ModelError(
             "there is no delay to speak of; "
-            "expected --delay D, or --inter-arrival LAW with --max-delay D"
+            "expected --delay D, or --inter-arrival LAW with --max-delay D, or --lags LAW"
         )
-    elif args.delay is None and args.max_delay is None:
+    elif isinstance(given, dict) and args.max_delay is None:
         raise ModelError("--inter-arrival needs --max-delay D, the largest delay")
     else:
         late = Delayed(problem, {0: 1.0}, 0)
-    return _replace_delay(late, args)
+    largest = args.max_delay
+    if isinstance(given, SavedLaw):
+        largest = given.max_delay if largest is None else largest
+        given = given.law
+    changed = _replace_delay(late, args, given, largest)
+    if given is not None or args.delay_law == "unknown":
+        say_delay(changed)
+    return changed
 
 
-def _replace_delay(late: Delayed, args: argparse.Namespace) -> Delayed:
+def _replace_delay(
+    late: Delayed, args: argparse.Namespace, given: InterArrivalOf | None, largest: int | None
+) -> Delayed:
     """The same problem with the delay of the flags; what they leave out stays."""
     from pkd_delay.process import Delayed
 
     law: InterArrivalOf = late.delay_of
-    largest, instead = late.max_delay, late.instead
+    instead = late.instead
     if args.delay is not None:
         law, largest = {args.delay: 1.0}, args.delay
-    if args.inter_arrival is not None:
-        law = args.inter_arrival
-    if args.max_delay is not None:
-        largest = args.max_delay
+    elif given is not None:
+        law = given
+        largest = late.max_delay if largest is None and isinstance(given, dict) else largest
+    elif largest is None:
+        largest = late.max_delay
     if args.instead is not None:
         instead = _do_first(late.base)
-    kind = args.delay_law or late.delay_law
-    return Delayed(late.problem, law, largest, kind, late.delay_feature, instead)
+    return Delayed(
+        late.problem,
+        law,
+        largest,  # type: ignore[arg-type]  # None: that of the law
+        args.delay_law or late.delay_law,
+        late.delay_feature,
+        instead,
+        late.shared if args.shared_delay is None else args.shared_delay,
+        late.revealed if args.hidden_delays is None else not args.hidden_delays,
+    )
+
+
+def say_delay(late: Delayed) -> None:
+    """Says on stderr what a delay means in lags, what is learned of it, and what looks wrong."""
+    from multiprocessing import parent_process
+
+    lines = [f"delay: {late.describe_delay()}", *find_oddities(late)]
+    if late.delay_law == "unknown":
+        lines.insert(1, f"delay: {describe_learning(late)}")
+    said = [id(sys.stderr), *lines]
+    if parent_process() is None and said != _said:  # a command may build its model twice
+        _said[:] = said
+        for line in lines:
+            sys.stderr.write(f"pkd: {line}\n")
+
+
+def describe_learning(late: Delayed) -> str:
+    """What a learner of an unknown law of the delay is told."""
+    laws = "one law for all states and actions" if late.is_shared else "a law per state and action"
+    numbers = "its numbers are shown" if late.revealed else "visited arrivals alone are counted"
+    return f"the law is learned as {laws}; at the end of an episode {numbers}"
+
+
+def find_oddities(late: Delayed) -> list[str]:
+    """Warnings: a histogram of lags in the place of inter-arrival times, and too many features."""
+    from pkd_delay.inter_arrival import InterArrival, OneLawForAll
+
+    found = []
+    one = late.delay_of.law if isinstance(late.delay_of, OneLawForAll) else None
+    if isinstance(one, InterArrival) and one.only_grows and late.max_delay > 0:
+        found.append(
+            "warning: with this law the delay never shrinks, so it drifts to the largest delay "
+            f"{late.max_delay}; if these are measured lags, use --lags"
+        )
+    if late.delay_law == "unknown" and not late.is_shared and late.delay_feature is None:
+        arrivals, own = late.unknown().n_arrivals, max(late.facts.n_features, 1)
+        if arrivals > MANY_ARRIVALS * own:
+            found.append(
+                f"warning: a law of the delay per state and action adds {arrivals:,} features to "
+                f"the {own:,} of the model; if the delay depends on neither, use --shared-delay"
+            )
+    return found
 
 
 def _do_first(base: pkd.PartiallyKnownMDP) -> Instead:
@@ -107,11 +194,18 @@ def _read_steps(text: str) -> int:
     return int(text)
 
 
-def _read_law(text: str) -> dict[int, float]:
-    """-1:.2,0:.5,2:.3 as {-1: .2, 0: .5, 2: .3}.
+def _read_law(text: str) -> dict[int, float] | SavedLaw:
+    """-1:.2,0:.5,2:.3 as {-1: .2, 0: .5, 2: .3}, or the law of a file.
 
     Whether it is a law is checked where it is used.
     """
+    if text.endswith(".json"):
+        from pkd_delay.law_file import read_law
+
+        try:
+            return read_law(text)
+        except ModelError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
     law: dict[int, float] = {}
     for part in text.split(","):
         delta, colon, p = part.partition(":")
@@ -127,3 +221,21 @@ def _read_law(text: str) -> dict[int, float]:
             raise argparse.ArgumentTypeError(f"the change {key} occurs twice")
         law[key] = value
     return law
+
+
+def _read_lags(text: str) -> DelayKernel | SavedLaw:
+    """0:.5,1:.3,2:.2 as a law of lags, or the law of a file."""
+    from pkd_delay.lags import Lags
+
+    given = _read_law(text)
+    if not isinstance(given, dict) and given.form != Lags.form:
+        raise argparse.ArgumentTypeError(
+            f"{text} holds a law of the form {given.form}; expected lags, or --inter-arrival {text}"
+        )
+    try:
+        return Lags(given) if isinstance(given, dict) else given
+    except ModelError as error:
+        raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
+
+
+_said: list[object] = []

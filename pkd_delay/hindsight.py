@@ -2,8 +2,8 @@
 
 The path of an episode says of each action's Delta that low <= Delta <= high. At the end the raw
 Delta is shown; here it is drawn from its law on that range, so that path and Deltas have their true
-joint law, and the arrivals that it decides are counted. A test holds this equal to `samples`, move
-by move.
+joint law, and the arrivals that it decides are counted. Where no Delta is ever shown, the visited
+arrivals are counted. A test holds this equal to `samples`, move by move.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from pkd_delay.features import Arrival
 from pkd_delay.inter_arrival import DelayOf
 from pkd_delay.kernels import Delays, play_nodes, play_stripes
+from pkd_delay.law import collect_laws
 
 if TYPE_CHECKING:
     from pkd import Compiled
@@ -59,26 +60,36 @@ class HindsightPlayer:
 
 def _lay_out(compiled: Compiled, model: UnknownDelay, delay_of: DelayOf) -> Delays:
     features, longest, notes = compiled.features, model.longest, compiled.graph.notes
+    laws = collect_laws(model, delay_of)
+    shift = model.form.first + 1  # a Delta has a place for -1, a lag leaves it empty
     table, ptr = np.zeros((len(notes), longest + 2)), [0]
     place, row = list[int](), list[int]()
-    for i, (x, y, a) in enumerate(notes):
-        law = delay_of(x, y, a)
-        table[i, : len(law.probabilities)] = law.probabilities[: longest + 2]
+    for i, (key,) in enumerate(notes):
+        p = laws[key].numbers(0).probabilities[: longest + 2 - shift]
+        table[i, shift : shift + len(p)] = p
         for delta in range(-1, longest + 1):
-            for z, outcome in model.arrivals(x, model.delay_feature(x, y, a), delta):
+            for z, outcome in model.arrivals(key, delta) if delta >= model.form.first else ():
                 row.append(compiled.feature_index[z])
                 place.append(int(compiled.place(row[-1], outcome) or 0))
             ptr.append(len(place))
-    mine = [isinstance(z, Arrival) and z.depth == model.depth for z in features]
+    asked, at_most = np.full(len(features), -2, np.int64), np.zeros(len(features), bool)
+    alike_ptr, alike = [0], list[int]()
+    for i, z in enumerate(features):
+        if isinstance(z, Arrival) and z.depth == model.depth:
+            asked[i], at_most[i] = model.form.ask(*z.delays)
+            if not model.revealed:
+                alike += [compiled.feature_index[other] for other in model.alike(z)]
+        alike_ptr.append(len(alike))
     return Delays(
         row_ptr=compiled.row_ptr,
-        waited=np.array(
-            [z.waited if own else -2 for z, own in zip(features, mine, strict=True)], np.int64
-        ),
-        empty=np.array([own and z.empty for z, own in zip(features, mine, strict=True)], bool),
+        asked=asked,
+        at_most=at_most,
+        alike_ptr=np.array(alike_ptr, np.int64),
+        alike=np.array(alike, np.int64),
         law=table,
         place_ptr=np.array(ptr, np.int64),
         place=np.array(place, np.int64),
         row=np.array(row, np.int64),
         longest=longest,
+        revealed=model.revealed,
     )

@@ -10,34 +10,44 @@ from pkd import kernels
 
 
 class Delays(NamedTuple):
-    """What the kernel must know of the delays. A note says which action of the base is resolved."""
+    """What the kernel must know of the delays. A note says whose number a tran resolves.
+
+    A Delta stands for the number that makes a delay: -1, ..., W; a lag is never -1.
+    """
 
     row_ptr: np.ndarray  # (law rows + 1,)
-    waited: np.ndarray  # (features,) of an arrival the steps waited; -2 for every other feature
-    empty: np.ndarray  # (features,) bool
+    asked: np.ndarray  # (features,) the number that an arrival asks for; -2: no arrival
+    at_most: np.ndarray  # (features,) bool: it asks for this number or less
+    alike_ptr: np.ndarray  # (features + 1,) the rows that have the law of an arrival ...
+    alike: np.ndarray  # ... if visited arrivals are all that an episode teaches
     law: np.ndarray  # (notes, W + 2): Pr(Delta = -1), ...
     place_ptr: np.ndarray  # (notes * (W + 2) + 1,)
     place: np.ndarray  # the counts that a Delta adds to: (note, Delta) -> places
     row: np.ndarray  # their rows
     longest: int
+    revealed: bool  # whether raw numbers are shown at the end
 
 
 @kernels.jit()
 def look_back(delays, tally, path, moves, rng, deltas):
     """Counts what one episode teaches and records the raw Deltas. Returns whether a plan is due."""
     due = False
-    features = delays.waited.shape[0]
+    features = delays.asked.shape[0]
     low, high, found = -1, delays.longest, 0
     for i in range(moves):
         row, outcome, note = int(path[i, 0]), int(path[i, 1]), int(path[i, 2])
-        waited = delays.waited[row] if row < features else -2
-        if waited > -2:
+        asked = delays.asked[row] if row < features else -2
+        if asked > -2 and not delays.revealed:
+            for k in range(delays.alike_ptr[row], delays.alike_ptr[row + 1]):
+                other = delays.alike[k]
+                due = kernels.count(tally, other, delays.row_ptr[other] + outcome) or due
+        elif asked > -2:
             if outcome > 0:
-                low = waited + 1
-            elif delays.empty[row]:
-                high = 0
+                low = asked + 1
+            elif delays.at_most[row]:
+                high = asked
             else:
-                low = high = waited
+                low = high = asked
         elif row < features:
             due = kernels.count(tally, row, delays.row_ptr[row] + outcome) or due
         if note < 0:

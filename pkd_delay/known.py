@@ -13,12 +13,13 @@ import pkd
 from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import Base, BaseFacts, Instead, State, survey
-from pkd_delay.inter_arrival import DelayOf, InterArrival, InterArrivalOf, OneLawForAll, per_action
+from pkd_delay.delay_kernel import DelayKernel
+from pkd_delay.inter_arrival import DelayOf, InterArrivalOf, OneLawForAll, per_action
 
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["KnownDelay", "Pending", "find_longest"]
+__all__ = ["KnownDelay", "Pending", "find_form", "find_largest"]
 
 
 class Pending(NamedTuple):
@@ -35,11 +36,12 @@ class KnownDelay(Augmented):
         z = phi_Z of the base on tran;
         every other move is known, with P_Y(tran | s, q, c) the p of `Augmented`
 
-    `inter_arrival` is {Delta: probability} for all states, or a function (x, y, a) of the base's
-    state and the action done in it. `instead` is needed only where the base's action sets differ:
-    (x, y, a) -> the action that is done where a is not on offer. |Z| in the logarithms is that of
-    the base, unless `n_features` is given. `facts` are those of the same base with the same
-    `instead`, where they are known already.
+    `inter_arrival` is {Delta: probability} for all states, or any other law of the delay (`Lags`,
+    `DelayChain`), or a function (x, y, a) of the base's state and the action done in it.
+    `max_delay` may be left out where the law has a largest delay. `instead` is needed only where
+    the base's action sets differ: (x, y, a) -> the action that is done where a is not on offer.
+    |Z| in the logarithms is that of the base, unless `n_features` is given. `facts` are those of
+    the same base with the same `instead`, where they are known already.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -61,7 +63,7 @@ class KnownDelay(Augmented):
         self,
         base: Base,
         inter_arrival: InterArrivalOf,
-        max_delay: int,
+        max_delay: int | None = None,
         *,
         instead: Instead = None,
         n_features: int | None = None,
@@ -70,12 +72,13 @@ class KnownDelay(Augmented):
         base = pkd.as_model(base)
         self.inter_arrival = per_action(inter_arrival)
         facts = facts or survey(base, instead)
-        longest = find_longest(base, facts, self.inter_arrival)
+        form, longest = find_form(base, facts, self.inter_arrival)
+        largest = find_largest(self.inter_arrival, max_delay)
         features = base.n_features if n_features is None else n_features
-        super().__init__(base, facts, longest, max_delay, instead, features)
+        super().__init__(base, facts, form, longest, largest, instead, features)
         shared = self.inter_arrival
         self._one_law = shared.law if isinstance(shared, OneLawForAll) else None
-        self._common_laws: dict[State, InterArrival | None] = {}  # None: it depends on the action
+        self._common_laws: dict[State, DelayKernel | None] = {}  # None: it depends on the action
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
         base_y, queue, counter = y
@@ -84,21 +87,21 @@ class KnownDelay(Augmented):
     def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Pending]:
         return x, Pending(y, queue, counter)
 
-    def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
+    def _arrive(self, x: Any, y: Any, queue: Queue, before: int, delay: int) -> list[Branch]:
         law = self._one_law or self._find_common_law(x, y)
         if law is None:
             law = self.inter_arrival(x, y, self.done(x, y, queue.oldest))
-        p = law.at_most_zero if empty else law.hazard(waited)
+        p = law.arrival(before, delay)
         known = self._sure_of(x)
         branches = []
         if p > 0.0:
             branches.append((p, Pending(y, queue, TRAN), known))
         if p < 1.0:
-            branches.append((1.0 - p, Pending(y, queue, waited + 1), known))
+            branches.append((1.0 - p, Pending(y, queue, delay - before + 1), known))
         return branches
 
-    def _find_common_law(self, x: Any, y: Any) -> InterArrival | None:
-        """The law of Delta in (x, y), if it is the same for all actions: then no action is read."""
+    def _find_common_law(self, x: Any, y: Any) -> DelayKernel | None:
+        """The law of the delay in (x, y), if all actions have the same: then no action is read."""
         if (x, y) not in self._common_laws:
             first, *others = (self.inter_arrival(x, y, a) for a in self._kind(x, y))
             same = all(law is first or law == first for law in others)
@@ -136,17 +139,44 @@ class _KnownDelayOfHindsight(KnownDelay):
         return self.base.samples(self.base_episode(episode, episode.revealed))
 
 
-def find_longest(base: PartiallyKnownMDP, facts: BaseFacts, delay_of: DelayOf) -> int:
-    """W: the largest inter-arrival time of all decision states and actions of a base."""
+def find_form(
+    base: PartiallyKnownMDP, facts: BaseFacts, delay_of: DelayOf
+) -> tuple[type[DelayKernel], int]:
+    """The form of a law of the delay, and W: the largest number that it draws anywhere."""
     if isinstance(delay_of, OneLawForAll):
-        return delay_of.law.longest
+        return type(delay_of.law), delay_of.law.longest
     longest, found = 0, list[str]()
+    forms: dict[type[DelayKernel], str] = {}
     for x, y in facts.decisions:
         for a in base.actions(x, y):
             try:
-                longest = max(longest, delay_of(x, y, a).longest)
+                law = delay_of(x, y, a)
             except ModelError as error:
                 found += error.findings
+                continue
+            if law.form == "chain" and forms and law.longest != longest:
+                found.append(
+                    f"inter_arrival(x={x!r}, y={y!r}, a={a!r}) has {law.longest + 1} delays, "
+                    f"others {longest + 1}; expected chains of one size"
+                )
+            longest = max(longest, law.longest)
+            forms.setdefault(type(law), f"(x={x!r}, y={y!r}, a={a!r})")
+    if len(forms) > 1:
+        where = " and ".join(f"{form.__name__} in {place}" for form, place in forms.items())
+        found.append(f"inter_arrival gives {where}; expected one form of law everywhere")
     if found:
         raise ModelError(found)
-    return longest
+    return next(iter(forms)), longest
+
+
+def find_largest(delay_of: DelayOf, max_delay: int | None) -> int:
+    """The largest delay: the one that is given, or the law's own."""
+    if max_delay is not None:
+        return max_delay
+    own = delay_of.law.largest if isinstance(delay_of, OneLawForAll) else None
+    if own is None:
+        raise ModelError(
+            "max_delay is None, and this law has no largest delay of its own; "
+            "expected an integer >= 0"
+        )
+    return own

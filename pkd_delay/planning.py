@@ -79,7 +79,8 @@ def optimistic_plan(
     """The plan that MVP-Delayed makes from given counts; `.value` is its upper value.
 
     transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2) of Delta = -1..W for an unknown
-    law of the delay, None for a known one. episodes: of the whole run.
+    law of the delay, None for a known one. As in the paper, each (s, a) has a law of its own.
+    episodes: of the whole run.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -96,6 +97,7 @@ def optimistic_plan(
             'delay_counts is None, but delay_law of the problem is "unknown"; '
             "expected counts of Delta, or a problem with a known law"
         )
+    delayed = delayed.per_pair()
     model = delayed.known() if delay_counts is None else delayed.unknown()
     counts = name_counts(delayed, transition_counts, delay_counts)
     rule = optimism or pkd.MVP()
@@ -116,15 +118,17 @@ def name_counts(
     acting = dict.fromkeys(x for x, _ in delayed.facts.decisions)
     if delay_counts is None:
         return {(s, a): dict(enumerate(moves[s, a].tolist())) for s in acting for a in range(A)}
-    deltas = _check_counts("delay_counts", delay_counts, (S, A, delayed.longest + 2))
+    wide = delayed.longest + 1 - delayed.form.first
+    deltas = _check_counts("delay_counts", delay_counts, (S, A, wide))
     model = delayed.unknown()
     counts: Counts = {}
     for s in acting:
         for a in range(A):
             row = {(t, SHOWN): n for t, n in enumerate(moves[s, a].tolist())}
             counts[Move((s, a), model.depth)] = row
-            for delta, n in enumerate(deltas[s, a].tolist(), start=-1):
-                for z, outcome in model.arrivals(s, a, delta):
+            key = model.delay_key(s, None, a)
+            for delta, n in enumerate(deltas[s, a].tolist(), start=delayed.form.first):
+                for z, outcome in model.arrivals(key, delta):
                     row = counts.setdefault(z, {})
                     row[outcome] = row.get(outcome, 0.0) + n
     return counts

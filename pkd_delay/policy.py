@@ -6,11 +6,9 @@ saved as a `SavedPolicy`, which needs neither the problem nor the planner to act
 
 from __future__ import annotations
 
-import csv
-import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +16,7 @@ import attrs
 import numpy as np
 
 import pkd
-from pkd import ModelError
+from pkd import ModelError, results
 from pkd_delay import files
 from pkd_delay.augmented import Augmented
 from pkd_delay.process import Delayed, DelayedMDP
@@ -73,6 +71,10 @@ class DelayedPlan:
             f"delays up to {self.model.max_delay}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Value, policy and picture, for a notebook."""
+        return self.core._repr_html_()
+
     @property
     def value(self) -> float:
         """The expected return; the upper value for an optimistic plan."""
@@ -104,6 +106,12 @@ class DelayedPlan:
 
     def rules(self, step: int | None = None) -> Iterator[Rule]:
         """The policy line by line, of one step or of all; short queues come first."""
+        for row in self.rows(step):
+            state, queue, waited = row.state.values()
+            yield Rule(row.step, state, queue, waited, row.action, max(row.values.values()))
+
+    def rows(self, step: int | None = None) -> Iterator[results.Row]:
+        """The same with the value of every action, for files."""
         actions = {a: i for i, a in enumerate(self.model.facts.actions)}
         states = {state: i for i, state in enumerate(self.model.facts.decisions)}
 
@@ -115,10 +123,9 @@ class DelayedPlan:
         for h in range(1, self.model.horizon + 1) if step is None else (step,):
             for x, y in sorted(self.core.states(h), key=order):
                 base_x, base_y, queue, waited = self.model.read(x, y)
-                state = self.delayed.shown_as(base_x, base_y)
-                value = max(self.core.values(h, x, y).values())
-                action = self.core.action(h, x, y)
-                yield Rule(h, state, tuple(queue or ()), waited, action, value)
+                shown = self.delayed.shown_as(base_x, base_y)
+                state = {"state": shown, "queue": tuple(queue or ()), "waited": waited}
+                yield results.Row(h, state, self.core.action(h, x, y), self.core.values(h, x, y))
 
     def table(self, step: int = 1) -> str:
         """The policy of one step as text, with the labels of states and actions."""
@@ -130,16 +137,37 @@ class DelayedPlan:
         )
 
     def to_csv(self, path: str | Path) -> None:
-        """Writes the policy of all steps, with labels.
+        """Writes the policy of all steps, with labels and one column for the value of each action.
 
         A queue is written oldest action first, separated by blanks. A label that a spreadsheet
         would take for a formula gets an apostrophe in front.
         """
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(HEADER)
-        writer.writerows(map(files.neutralize, self._label(rule)) for rule in self.rules())
-        files.write_text(path, text.getvalue())
+        base = self.model.base
+        rows = (row._replace(state=self._spread(row.state)) for row in self.rows())
+        labels = {"action": base.action_label}
+        results.write_policy_csv(path, rows, lambda part, v: labels.get(part, str)(v))
+
+    def _spread(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A state in words: one cell for a queue, and one for a plain state of the base."""
+        base, (x, y) = self.model.base, self.delayed.seen(state["state"])
+        cells = {"state": base.x_label(x)} if self.model.facts.n_y == 1 else {"x": x, "y": y}
+        queue = " ".join(map(base.action_label, state["queue"])) or "-"
+        return {**cells, "queue": queue, "waited": state["waited"]}
+
+    def to_json(self, path: str | Path) -> None:
+        """Writes the policy of all steps with the types of all values.
+
+        `pkd.PolicyTable.read` reads it: `.action(h, state, queue, waited)`.
+        """
+        meta = {
+            "model": type(self.model.base).__name__,
+            "horizon": self.model.horizon,
+            "season": None,
+            "value": self.value,
+            "value_is": self.core.meaning,
+            "parts": ["state", "queue", "waited"],
+        }
+        results.write_policy_json(path, self.rows(), meta)
 
     def _label(self, rule: Rule) -> tuple[str, ...]:
         base, (x, y) = self.model.base, self.delayed.seen(rule.state)

@@ -1,6 +1,6 @@
-"""Delayed problems with their truth: Assumption 1 of the paper.
+"""Delayed problems with their truth: Assumption 1 of the paper, and any other chain of delays.
 
-A delayed problem is a base problem, the law of its inter-arrival times and the largest delay.
+A delayed problem is a base problem, the law of its delay and the largest delay.
 `Delayed` delays any problem; `DelayedMDP` is the same for a `pkd.TabularMDP`, the paper's SDMDP
 (M, P_delay, D_max). Both give the two adapters, `known()` and `unknown()`, and one `law()` for
 them. Which of the two a learner gets is said by `delay_law` and nowhere else.
@@ -20,18 +20,20 @@ import pkd
 from pkd import ModelError, PartiallyKnownMDP, TabularMDP
 from pkd_delay.augmented import find_count_faults
 from pkd_delay.base import BaseFacts, Instead, survey
+from pkd_delay.delay_kernel import DelayKernel
 from pkd_delay.inter_arrival import (
     DelayOf,
     InterArrival,
     InterArrivalOf,
     OneLaw,
     OneLawForAll,
+    as_kernel,
     find_faults,
     per_action,
 )
-from pkd_delay.known import KnownDelay, Pending, find_longest
+from pkd_delay.known import KnownDelay, Pending, find_form, find_largest
 from pkd_delay.law import DelayLaw
-from pkd_delay.unknown import DelayFeature, Queued, UnknownDelay
+from pkd_delay.unknown import DelayFeature, Queued, UnknownDelay, share_one_law
 
 if TYPE_CHECKING:
     from pkd.model import Law
@@ -51,9 +53,15 @@ class Delayed:
 
     with D_0 = 0. s_{h+1} is shown at the beginning of step h + 1 + D_h, or at the end of the
     episode. `problem` is an object with .model() and .law(), a pair (model, law), or a registered
-    name. `inter_arrival` is {Delta: probability}, or a function (x, y, a) of the base that gives
-    one. `delay_law` says whether a learner knows that law: its model is then the `KnownDelay` or
-    the `UnknownDelay`. `delay_feature` and `instead` are those of the adapters.
+    name. `inter_arrival` is {Delta: probability}, or `Lags` or a `DelayChain` in its place, or a
+    function (x, y, a) of the base that gives one of them. `max_delay` may be left out where the law
+    has a largest delay. `delay_law` says whether a learner knows that law: its model is then the
+    `KnownDelay` or the `UnknownDelay`.
+
+    A law for all states and actions is learned as one law, and a function (x, y, a) as one law per
+    (x, y, a); `shared` True or False says otherwise, and `delay_feature` says it in detail.
+    `revealed`: whether the raw numbers are shown at the end of an episode. `delay_feature`,
+    `revealed` and `instead` are those of the adapters.
 
     >>> from pkd_delay.planning import plan
     >>> round(plan(Delayed.constant("two_state_chain", 1)).value, 10)
@@ -62,21 +70,26 @@ class Delayed:
 
     problem: pkd.Problem = attrs.field(converter=pkd.as_problem)
     inter_arrival: InterArrivalOf
-    max_delay: int
+    max_delay: int = None  # type: ignore[assignment]  # None: the largest delay of the law
     delay_law: DelayLawKind = "known"
     delay_feature: DelayFeature = None
     instead: Instead = None
+    shared: bool | None = None  # None: what the law says
+    revealed: bool = True
 
     def __attrs_post_init__(self) -> None:
-        found = find_count_faults(self.max_delay, "max_delay")
+        found: list[str] = []
         try:
             refuse_other_words(self.delay_law)
         except ModelError as error:
             found += error.findings
         try:
-            _ = self.delay_of
+            largest = find_largest(self.delay_of, self.max_delay)
+            object.__setattr__(self, "max_delay", largest)
         except ModelError as error:
             found += error.findings
+        if self.max_delay is not None:
+            found = [*find_count_faults(self.max_delay, "max_delay"), *found]
         base: object = self.base  # a user's method may return anything
         if not isinstance(base, PartiallyKnownMDP):
             found.append(
@@ -108,8 +121,17 @@ class Delayed:
 
     @cached_property
     def delay_of(self) -> DelayOf:
-        """The law of Delta after the base's (x, y, a)."""
+        """The law of the delay after the base's (x, y, a)."""
         return per_action(self.inter_arrival)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether an unknown law of the delay is learned as one law for all states and actions."""
+        return self._is_one_law if self.shared is None else self.shared
+
+    @property
+    def _is_one_law(self) -> bool:
+        return isinstance(self.delay_of, OneLawForAll)
 
     @cached_property
     def facts(self) -> BaseFacts:
@@ -118,8 +140,23 @@ class Delayed:
 
     @cached_property
     def longest(self) -> int:
-        """W, the largest inter-arrival time."""
-        return find_longest(self.base, self.facts, self.delay_of)
+        """W, the largest inter-arrival time, or the largest lag."""
+        return find_form(self.base, self.facts, self.delay_of)[1]
+
+    @cached_property
+    def form(self) -> type[DelayKernel]:
+        """The class of the law of the delay: how a number that is drawn makes the delay."""
+        return find_form(self.base, self.facts, self.delay_of)[0]
+
+    def describe_delay(self) -> str:
+        """What the law of the delay means in lags, over the steps of one episode.
+
+        >>> Delayed("two_state_chain", {-1: 0.2, 0: 0.5, 1: 0.3}, 2).describe_delay()
+        '0, 1, 2 ticks late with .38, .337, .283; mean .903 (over 10 steps)'
+        """
+        if isinstance(self.delay_of, OneLawForAll):
+            return self.delay_of.law.describe(self.max_delay, self.base.horizon)
+        return f"up to {self.max_delay} ticks late, by a law that depends on state and action"
 
     @property
     def n_features(self) -> int | None:
@@ -159,7 +196,9 @@ class Delayed:
             self.base,
             self.longest,
             self.max_delay,
-            delay_feature=self.delay_feature,
+            delay_feature=self.delay_feature or (share_one_law if self.is_shared else None),
+            form=self.form,
+            revealed=self.revealed,
             instead=self.instead,
             n_features=self.n_features,
             facts=self.facts,
@@ -224,9 +263,11 @@ class DelayedMDP(Delayed):
     """A tabular MDP whose states are shown late: a `Delayed` whose states are numbers.
 
     `inter_arrival` is one law {Delta: probability} for all (s, a), or {(s, a): law}, or an array
-    (S, A, W + 2) of Pr(Delta = -1), ..., Pr(Delta = W); it is kept as an array. `branching` is a
-    known bound B on the support of P(s, a), default S. |Z| in the logarithms of both adapters is
-    the W'SA of MVP-Delayed, W' = max(W, 1).
+    (S, A, W + 2) of Pr(Delta = -1), ..., Pr(Delta = W); it is kept as an array. A law may be `Lags`
+    or a `DelayChain`, too: then the array has its table for each (s, a). One law for all (s, a) is
+    learned as one law where it is unknown; shared=False learns one per (s, a), as the paper does.
+    `branching` is a known bound B on the support of P(s, a), default S. |Z| in the logarithms of
+    both adapters is the W'SA of MVP-Delayed, W' = max(W, 1).
 
     >>> import pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -236,27 +277,38 @@ class DelayedMDP(Delayed):
     1.95
     """
 
-    # (S, A, W + 2): Pr(Delta = -1), ..., Pr(Delta = W)
+    # (S, A, W + 2): Pr(Delta = -1), ..., Pr(Delta = W); (S, A, W + 1) for lags
     inter_arrival: NDArray[np.float64] = attrs.field(kw_only=True)  # type: ignore[assignment]
     mdp: TabularMDP = attrs.field(kw_only=True)
     branching: int | None = attrs.field(kw_only=True)
+    law_form: type[DelayKernel] = attrs.field(kw_only=True)
+    one_law: bool = attrs.field(kw_only=True)  # whether one law was given for all (s, a)
 
     def __init__(
         self,
         mdp: TabularMDP,
         inter_arrival: GivenLaws,
-        max_delay: int,
+        max_delay: int | None = None,
         branching: int | None = None,
         *,
         delay_law: DelayLawKind = "known",
+        delay_feature: DelayFeature = None,
+        shared: bool | None = None,
+        revealed: bool = True,
     ) -> None:
         if not isinstance(mdp, TabularMDP):
             raise ModelError(
                 f"mdp is {type(mdp).__name__}; expected a pkd.TabularMDP "
                 "(for any other model use pkd_delay.Delayed)"
             )
-        found = find_count_faults(max_delay, "max_delay")
-        table, wrong = _make_table(inter_arrival, mdp.n_states, mdp.n_actions)
+        if mdp.n_tables > 1 or mdp.discount < 1 or not mdp.on_offer.all():
+            raise ModelError(
+                "mdp changes with the step, is discounted, or has actions that are not on offer; "
+                "expected a plain table (for any other model use pkd_delay.Delayed)"
+            )
+        found = [] if max_delay is None else find_count_faults(max_delay, "max_delay")
+        one_law = _is_one_law(inter_arrival)
+        table, form, wrong = _make_table(inter_arrival, mdp.n_states, mdp.n_actions)
         found += wrong
         problem = _Table(mdp, branching)
         try:
@@ -269,10 +321,15 @@ class DelayedMDP(Delayed):
         self.__attrs_init__(
             problem=problem,
             inter_arrival=table,
-            max_delay=max_delay,
+            max_delay=max_delay,  # type: ignore[arg-type]  # None: the largest of the law
             delay_law=delay_law,
+            delay_feature=delay_feature,
+            shared=shared,
+            revealed=revealed,
             mdp=mdp,
             branching=branching,
+            law_form=form,
+            one_law=one_law,
         )
 
     @classmethod
@@ -294,8 +351,34 @@ class DelayedMDP(Delayed):
 
     @cached_property
     def longest(self) -> int:
-        """W, the largest inter-arrival time that has a place in the table."""
-        return int(self.inter_arrival.shape[2]) - 2
+        """W, the largest inter-arrival time (or lag) that has a place in the table."""
+        return int(self.inter_arrival.shape[2]) + self.law_form.first - 1
+
+    @property
+    def form(self) -> type[DelayKernel]:
+        """The class of the law of the delay."""
+        return self.law_form
+
+    @property
+    def _is_one_law(self) -> bool:
+        return self.one_law
+
+    def per_pair(self) -> DelayedMDP:
+        """The same problem with a law of the delay for each (s, a), as the paper learns it.
+
+        A `delay_feature` that was given stays.
+        """
+        if not self.is_shared:
+            return self
+        return DelayedMDP(
+            self.mdp,
+            {(s, a): self.delay_of(s, None, a) for s, a in np.ndindex(self.mdp.rewards.shape)},
+            self.max_delay,
+            self.branching,
+            delay_law=self.delay_law,
+            delay_feature=self.delay_feature,
+            revealed=self.revealed,
+        )
 
     @property
     def sizes(self) -> Sizes:
@@ -312,11 +395,12 @@ class DelayedMDP(Delayed):
 
     @cached_property
     def delay_of(self) -> DelayOf:
-        rows = self.inter_arrival.tolist()
-        laws = {law: InterArrival(law) for actions in rows for law in map(tuple, actions)}
+        make: Any = self.law_form
+        rows = [[_freeze(law) for law in actions] for actions in self.inter_arrival.tolist()]
+        laws = {law: make(law) for actions in rows for law in actions}
         if len(laws) == 1:
             return OneLawForAll(next(iter(laws.values())))
-        table = [[laws[tuple(row)] for row in actions] for actions in rows]
+        table = [[laws[law] for law in actions] for actions in rows]
         return lambda x, y, a: table[x][a]
 
     @property
@@ -332,15 +416,24 @@ class DelayedMDP(Delayed):
         return state, None
 
 
+def _is_one_law(given: GivenLaws) -> bool:
+    """Whether one law is given for all (s, a)."""
+    if isinstance(given, Mapping):
+        return not given or not all(isinstance(key, tuple) for key in given)
+    return isinstance(given, DelayKernel) or np.ndim(given) == 1
+
+
 def _make_table(
     given: GivenLaws, n_states: int, n_actions: int
-) -> tuple[NDArray[np.float64], list[str]]:
-    """The law of every (s, a) as an array (S, A, W + 2), and what is wrong with it."""
+) -> tuple[NDArray[np.float64], type[DelayKernel], list[str]]:
+    """The law of every (s, a) as an array (S, A, W + 2), its form, and what is wrong with it."""
     pairs = [(s, a) for s in range(n_states) for a in range(n_actions)]
     nothing = np.zeros((n_states, n_actions, 2))
     found: list[str] = []
     laws: dict[tuple[int, int], tuple[Any, str]]
-    if isinstance(given, Mapping) and given and all(isinstance(key, tuple) for key in given):
+    if _is_one_law(given):
+        laws = dict.fromkeys(pairs, (given, "inter_arrival"))
+    elif isinstance(given, Mapping):
         found = [
             f"inter_arrival has a law for {key!r}; "
             f"expected (s, a) with s < {n_states} and a < {n_actions}"
@@ -349,31 +442,45 @@ def _make_table(
         ]
         by_pair: Mapping[Any, Any] = given
         laws = {(s, a): (by_pair.get((s, a)), f"inter_arrival[{s}, {a}]") for s, a in pairs}
-    elif isinstance(given, Mapping | InterArrival) or np.ndim(given) == 1:
-        laws = dict.fromkeys(pairs, (given, "inter_arrival"))
     else:
         array = np.asarray(given)
         if array.ndim != 3 or array.shape[:2] != nothing.shape[:2] or array.shape[2] < 2:
-            return nothing, [
-                (
-                    f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
-                    f"({n_states}, {n_actions}, at least 2): "
-                    "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
-                )
-            ]
+            wrong = (
+                f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
+                f"({n_states}, {n_actions}, at least 2): "
+                "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
+            )
+            return nothing, InterArrival, [wrong]
         laws = {(s, a): (array[s, a].tolist(), f"inter_arrival[{s}, {a}]") for s, a in pairs}
-    wrong = _find_wrong_rows(laws)
-    if found or wrong:
-        return nothing, found + wrong
-    rows = {pair: InterArrival.of(law, where).probabilities for pair, (law, where) in laws.items()}
-    table = np.zeros((n_states, n_actions, max(map(len, rows.values()))))
-    for (s, a), row in rows.items():
-        table[s, a, : len(row)] = row
-    return table, []
+    wrong_rows = _find_wrong_rows(laws)
+    if found or wrong_rows:
+        return nothing, InterArrival, found + wrong_rows
+    kernels = {pair: as_kernel(law, where) for pair, (law, where) in laws.items()}
+    forms = sorted({kernel.form for kernel in kernels.values()})
+    sizes = {kernel.longest for kernel in kernels.values()}
+    form = type(kernels[0, 0])
+    if len(forms) > 1 or (form.form == "chain" and len(sizes) > 1):
+        mixed = f"inter_arrival has laws of the forms {', '.join(forms)} and of different sizes"
+        return (
+            nothing,
+            form,
+            [f"{mixed}; expected one form of law for all (s, a), chains of one size"],
+        )
+    tables = {pair: np.array(kernel.to_table()) for pair, kernel in kernels.items()}
+    largest = max(tables.values(), key=len)
+    table = np.zeros((n_states, n_actions, *largest.shape))
+    for (s, a), law in tables.items():
+        table[s, a, : len(law)] = law
+    return table, form, []
+
+
+def _freeze(table: list[Any]) -> tuple[Any, ...]:
+    """Nested lists as nested tuples, which can be keys."""
+    return tuple(_freeze(row) if isinstance(row, list) else row for row in table)
 
 
 def _find_wrong_rows(laws: Mapping[tuple[int, int], tuple[Any, str]]) -> list[str]:
-    given = [(law, where) for law, where in laws.values() if not isinstance(law, InterArrival)]
+    given = laws.values()
     wrong = list(dict.fromkeys(text for law, where in given for text in find_faults(law, where)))
     if len(wrong) > SHOWN_FINDINGS:
         wrong[SHOWN_FINDINGS:] = [f"... and {len(wrong) - SHOWN_FINDINGS} more of this kind"]

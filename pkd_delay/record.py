@@ -50,7 +50,7 @@ class Episode:
     horizon: int
     states: tuple[Any, ...]  # s_1, ..., s_{H+1} as the agent sees them
     actions: tuple[Any, ...]  # a_1, ..., a_H
-    deltas: tuple[int, ...]  # raw Delta_1, ..., Delta_H
+    deltas: tuple[int, ...]  # raw Delta_1, ..., Delta_H; raw lags where the law is one of lags
     delays: tuple[int, ...]  # D_1, ..., D_H
     moves: tuple[tuple[pkd.Transition, ...], ...] = attrs.field(
         repr=False
@@ -127,7 +127,7 @@ class Episode:
     def augmented(self, model: Augmented) -> pkd.Episode:
         """The same episode as the adapter sees it: 3H - 1 moves for a tabular base.
 
-        The raw Deltas are revealed to an `UnknownDelay`.
+        The raw Deltas are revealed to an `UnknownDelay`, unless it has revealed=False.
         """
         first = (self.opening or self.moves[0])[0]
         at = (first.x, first.y, (), SHOWN if self.opening else 0)
@@ -164,4 +164,5 @@ class Episode:
                 arrives = t <= len(self.moves) and self.shown_at(t + 1) == step
                 if t <= len(self.moves):
                     go(*at[:2], left, TRAN if arrives else 0)
-        return pkd.Episode(transitions, self.deltas if isinstance(model, UnknownDelay) else None)
+        told = isinstance(model, UnknownDelay) and model.revealed
+        return pkd.Episode(transitions, self.deltas if told else None)

@@ -1,14 +1,15 @@
 """`UnknownDelay`: the decomposition of the paper's Theorem 2, for a delay law that is learned too.
 
 X is the base's X x counter; Y is the base's Y x queue. Beside the base's features there are the
-arrivals, each with two outcomes. Raw inter-arrival times are shown when an episode is over. They
-give samples of every arrival, also of those that clipping or the end of the episode hid.
+arrivals, each with two outcomes. If the numbers that make the delays (raw inter-arrival times, raw
+lags) are shown when an episode is over, they give samples of every arrival, also of those that
+clipping or the end of the episode hid. Otherwise the arrivals that were visited are the samples.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,14 +19,18 @@ import pkd
 from pkd import Episode, Known, ModelError, PartiallyKnownMDP, Queue
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import Base, BaseFacts, Instead, State, survey
+from pkd_delay.delay_kernel import DelayKernel, Question
 from pkd_delay.features import Arrival, Move, next_depth
+from pkd_delay.inter_arrival import InterArrival
 
 if TYPE_CHECKING:
     from pkd import Compiled, Law
     from pkd.engine.compiled import Player, Truth
     from pkd.model import Branch
 
-__all__ = ["Arrival", "DelayFeature", "Hindsight", "Move", "Queued", "UnknownDelay"]
+__all__ = [
+    "Arrival", "DelayFeature", "Hindsight", "Move", "Queued", "UnknownDelay", "share_one_law",
+]  # fmt: skip
 
 
 class Queued(NamedTuple):
@@ -39,11 +44,11 @@ class Queued(NamedTuple):
 class Hindsight:
     """What an episode reveals at its end when the base has something to reveal, too."""
 
-    deltas: tuple[int, ...]  # raw inter-arrival times
+    deltas: tuple[int, ...]  # raw inter-arrival times, or raw lags
     base: Any
 
 
-# (x, y, a) of the base -> what the delay depends on besides x
+# (x, y, a) of the base -> all that the law of the delay depends on
 DelayFeature = Callable[[Any, Any, Any], Any] | None
 
 
@@ -53,10 +58,17 @@ class UnknownDelay(Augmented):
         z = Move(phi_Z of the base) on tran;
         z = Arrival(x, a, c, empty) on an arrival that is not forced
 
-    `longest` is W, a bound on one inter-arrival time. `delay_feature(x, y, a)` may say that the
-    delay depends on less than the whole state and action. `episode.revealed` must hold the raw
-    inter-arrival times of the base's actions, in order. `facts` are those of the same base with the
-    same `instead`, where they are known already.
+    `longest` is W, a bound on the number that makes a delay: one inter-arrival time, or one lag if
+    `form` is `Lags`. `delay_feature(x, y, a)` may say that the law of the delay depends on less
+    than the whole state and action; by default every (x, y, a) has its own, as in the paper.
+    Arrivals whose laws are the same by this share their samples: one Delta is a sample of them all.
+
+    revealed: whether the raw numbers are shown at the end of an episode, as in the paper. Then
+    `episode.revealed` must hold those of the base's actions, in order. Otherwise the learner counts
+    the arrivals that it visited. A visited arrival is a draw from its law whatever came before, so
+    nothing is biased; there are fewer samples.
+
+    `facts` are those of the same base with the same `instead`, where they are known already.
 
     |Z| in the logarithms is the number of features that can occur, moves and arrivals: the union
     bound of the general guarantee runs over them. If the base declares its own |Z|, that number
@@ -73,6 +85,10 @@ class UnknownDelay(Augmented):
 
     y_type = Queued
 
+    def __new__(cls, *arguments: Any, revealed: bool = True, **options: Any) -> UnknownDelay:
+        # A run keeps the name of the class of its model: it says whether numbers are shown.
+        return super().__new__(cls if revealed else UnrevealedDelay)
+
     def __init__(
         self,
         base: Base,
@@ -80,30 +96,48 @@ class UnknownDelay(Augmented):
         max_delay: int,
         *,
         delay_feature: DelayFeature = None,
+        form: type[DelayKernel] = InterArrival,
+        revealed: bool = True,
         instead: Instead = None,
         n_features: int | None = None,
         facts: BaseFacts | None = None,
     ) -> None:
         base = pkd.as_model(base)
         facts = facts or survey(base, instead)
-        super().__init__(base, facts, longest, max_delay, instead, n_features)
+        super().__init__(base, facts, form, longest, max_delay, instead, n_features)
+        if revealed and form.form == "chain":
+            raise ModelError(
+                "a chain of delays draws no raw numbers that could be shown at the end; "
+                "expected revealed=False with form=DelayChain"
+            )
+        self.revealed = revealed
+        self._each_its_own = delay_feature is None
         self.delay_feature = delay_feature or (_action if facts.n_y == 1 else _y_and_action)
         self.depth = next_depth(facts.features)
         self._common_given: dict[State, Any] = {}  # _DEPENDS: it depends on the action
-        self._arrivals: dict[tuple[Any, Any], tuple[Arrival, ...]] = {}
         if n_features is None and base.n_features is not None:
-            arrivals = sum(len(self._find_arrivals(*key)) for key in self._steps)
-            self.n_features = base.n_features + arrivals
+            self.n_features = base.n_features + self.n_arrivals
+
+    @property
+    def n_arrivals(self) -> int:
+        """How many arrivals can occur: the features that the delay adds."""
+        return sum(map(len, self._arrivals.values()))
+
+    def delay_key(self, x: Any, y: Any, a: Any) -> Any:
+        """What the law of the delay depends on: states and actions with equal keys share it."""
+        given = self.delay_feature(x, y, a)
+        return (x, given) if self._each_its_own else given
 
     @cached_property
-    def _steps(self) -> dict[tuple[Any, Any], tuple[float, float]]:
-        """(x, given) -> the first step of such a state and action, and the first from 2 on."""
-        steps: dict[tuple[Any, Any], tuple[float, float]] = {}
+    def _steps(self) -> dict[Any, dict[tuple[Any, Any], tuple[float, float]]]:
+        """key -> (x, given) -> the first step of such a state and action, the first from 2 on."""
+        steps: dict[Any, dict[tuple[Any, Any], tuple[float, float]]] = {}
         for (x, y), (first, again) in self.facts.decisions.items():
             for a in self._kind(x, y):
-                key = (x, self.delay_feature(x, y, a))
-                other = steps.get(key, (math.inf, math.inf))
-                steps[key] = (min(first, other[0]), min(again, other[1]))
+                group = steps.setdefault(self.delay_key(x, y, a), {})
+                own = (x, self.delay_feature(x, y, a))
+                other = group.get(own, (math.inf, math.inf))
+                group[own] = (min(first, other[0]), min(again, other[1]))
         return steps
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
@@ -114,13 +148,18 @@ class UnknownDelay(Augmented):
     def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Queued]:
         return (x, counter), Queued(y, queue)
 
-    def _arrive(self, x: Any, y: Any, queue: Queue, waited: int, *, empty: bool) -> list[Branch]:
+    def _arrive(self, x: Any, y: Any, queue: Queue, before: int, delay: int) -> list[Branch]:
         given = self._common_given.get((x, y), _UNASKED)
         if given is _UNASKED:
             given = self._common_given[x, y] = self._find_common_given(x, y)
         if given is _DEPENDS:
             given = self.delay_feature(x, y, self.done(x, y, queue.oldest))
-        return [(1.0, Queued(y, queue), Arrival(x, given, waited, empty, self.depth))]
+        return [(1.0, Queued(y, queue), self._name_arrival(x, given, before, delay))]
+
+    def _name_arrival(self, x: Any, given: Any, before: int, delay: int) -> Arrival:
+        empty = not self.form.by_delay and before == delay == 0
+        told = before if self.form.by_delay else None
+        return Arrival(x, given, delay - before, empty, self.depth, told)
 
     def _find_common_given(self, x: Any, y: Any) -> Any:
         """The delay_feature in (x, y), if it is the same for all actions: then none is read."""
@@ -149,13 +188,13 @@ class UnknownDelay(Augmented):
             return self.queue_share(n + 1) * self.base_share(z.feature, y.y)
         return self.queue_share(n) / self.facts.n_y
 
-    def note(self, x: Any, y: Any, a: Any) -> tuple[Any, Any, Any] | None:
-        """The base's (x, y, action) that a tran resolves: its Delta is shown at the end."""
-        if x[1] != TRAN:
+    def note(self, x: Any, y: Any, a: Any) -> tuple[Any] | None:
+        """(delay_key,) of the action that a tran resolves, if its number is shown at the end."""
+        if not self.revealed or x[1] != TRAN:
             return None
         base_x, base_y, queue, counter = self.read(x, y)
         action = self._find_base_action(base_x, base_y, queue, counter)
-        return None if action is None else (base_x, base_y, action)
+        return None if action is None else (self.delay_key(base_x, base_y, action),)
 
     def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
         """Compiled episodes, if the base leaves `samples` to the core and law is a `DelayLaw`."""
@@ -168,56 +207,108 @@ class UnknownDelay(Augmented):
         return HindsightPlayer(compiled, self, truth.world, law.delay_of)
 
     def samples(self, episode: Episode) -> Iterator[tuple[Any, Any]]:
-        """The base's samples of all its moves, and the arrivals that each action's Delta decided.
+        """The base's samples of all its moves, and those of the arrivals.
 
-        For j = -1, 0, ..., min(Delta, W - 1): Arrival(j) is TRAN if Delta = j, else j + 1; with an
-        empty queue it is TRAN if Delta <= 0.
+        Each raw number teaches the arrivals that it decided. With inter-arrival times, for
+        j = -1, 0, ..., min(Delta, W - 1): Arrival(j) is TRAN if Delta = j, else j + 1; with an
+        empty queue it is TRAN if Delta <= 0. Without raw numbers the samples are the visited
+        arrivals.
         """
         revealed = episode.revealed
-        deltas, base_part = revealed, None
+        deltas, base_part = (revealed, None) if self.revealed else (None, revealed)
         if isinstance(revealed, Hindsight):
             deltas, base_part = revealed.deltas, revealed.base
         base_episode = self.base_episode(episode, base_part)
+        for z, x_next in self.base.samples(base_episode):
+            yield Move(z, self.depth), (x_next, SHOWN)
+        if not self.revealed:
+            for z, (_, counter) in self.visited(episode):
+                if isinstance(z, Arrival) and z.depth == self.depth:
+                    yield from self.share_answer(z, counter == TRAN)
+            return
         acted = [move for move in base_episode if move.action is not None]
         if deltas is None or len(deltas) != len(acted):
             found = "nothing" if deltas is None else f"{len(deltas)} numbers"
             raise ModelError(
-                f"episode.revealed has {found}; expected the raw inter-arrival times of the "
-                f"{len(acted)} actions, shown at the end"
+                f"episode.revealed has {found}; expected the raw {self.form.drawn}s of the "
+                f"{len(acted)} actions, shown at the end; "
+                "if they are never seen, use UnknownDelay(..., revealed=False)"
             )
-        for z, x_next in self.base.samples(base_episode):
-            yield Move(z, self.depth), (x_next, SHOWN)
         for move, delta in zip(acted, deltas, strict=True):
-            yield from self.arrivals(move.x, self.delay_feature(move.x, move.y, move.action), delta)
+            yield from self.arrivals(self.delay_key(move.x, move.y, move.action), delta)
 
-    def arrivals(self, x: Any, given: Any, delta: int) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
-        """The arrivals that one Delta decides, of those that can occur, each with its outcome."""
-        if not -1 <= delta <= self.longest:
+    def arrivals(self, key: Any, number: int) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
+        """The arrivals that one raw number decides, of those that can occur, with their outcomes.
+
+        key: the `delay_key` of the state and action whose number it is.
+        """
+        if not self.form.first <= number <= self.longest:
             raise ModelError(
-                f"an inter-arrival time is {delta!r}; expected -1 to longest={self.longest}"
+                f"an {self.form.drawn} is {number!r}; "
+                f"expected {self.form.first} to longest={self.longest}"
             )
-        for z in self._find_arrivals(x, given):
-            if z.empty:
-                yield z, (x, TRAN if delta <= 0 else 1)
-            elif z.waited <= delta:
-                yield z, (x, TRAN if delta == z.waited else z.waited + 1)
+        for z in self._arrivals[key]:
+            asked, at_most = self.form.ask(*z.delays)
+            if at_most:
+                yield self._say(z, number <= asked)
+            elif asked <= number:
+                yield self._say(z, number == asked)
 
-    def _find_arrivals(self, x: Any, given: Any) -> tuple[Arrival, ...]:
-        """The arrivals that can occur. Clips and the end of the episode force the others."""
-        if (x, given) in self._arrivals:
-            return self._arrivals[x, given]
-        found = []
-        first, again = self._steps[x, given]
-        if self.max_delay > 0 and self.longest > 0:  # otherwise no state is ever late
-            if first < self.horizon:
-                found.append(Arrival(x, given, 0, True, self.depth))
-            for waited in range(-1, min(self.longest, self.max_delay)):
-                # A queue that is not empty without any waiting needs an earlier late state.
-                least, earliest = (waited, first) if waited > 0 else (waited + 1, again)
-                if least < self.max_delay and earliest + least < self.horizon:
-                    found.append(Arrival(x, given, waited, False, self.depth))
-        self._arrivals[x, given] = tuple(found)
-        return self._arrivals[x, given]
+    def share_answer(self, z: Arrival, arrived: bool) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
+        """The samples that the answer to one visited arrival gives: for all that ask the same."""
+        return (self._say(other, arrived) for other in self.alike(z))
+
+    def alike(self, z: Arrival) -> list[Arrival]:
+        """The arrivals that have the same law as z, z included."""
+        return self._alike[self.key_of(z), self._question(z)]
+
+    def _say(self, z: Arrival, arrived: bool) -> tuple[Arrival, tuple[Any, int]]:
+        return z, (z.x, TRAN if arrived else z.waited + 1)
+
+    def key_of(self, z: Arrival) -> Any:
+        """The `delay_key` of the states and actions that z is about."""
+        return (z.x, z.given) if self._each_its_own else z.given
+
+    def _question(self, z: Arrival) -> tuple[Question, int | None]:
+        """What z asks of its number; a chain has another number for each delay before."""
+        return self.form.ask(*z.delays), z.before if self.form.form == "chain" else None
+
+    @cached_property
+    def _alike(self) -> dict[tuple[Any, Any], list[Arrival]]:
+        alike: dict[tuple[Any, Any], list[Arrival]] = {}
+        for key, arrivals in self._arrivals.items():
+            for z in arrivals:
+                alike.setdefault((key, self._question(z)), []).append(z)
+        return alike
+
+    @cached_property
+    def _arrivals(self) -> Mapping[Any, tuple[Arrival, ...]]:
+        """The arrivals of each key that can occur. Clips and the end of the episode force some."""
+        found: dict[Any, tuple[Arrival, ...]] = {}
+        for key, group in self._steps.items():
+            found[key] = tuple(
+                dict.fromkeys(
+                    self._name_arrival(x, given, before, delay)
+                    for (x, given), steps in group.items()
+                    for before, delay in self._delays
+                    # A delay before the first state is 0.
+                    if steps[min(before, 1)] + delay < self.horizon
+                )
+            )
+        return found
+
+    @cached_property
+    def _delays(self) -> list[tuple[int, int]]:
+        """(before, delay) of each arrival that is not forced, one pair for all that are alike."""
+        if self.max_delay == 0 or self.longest == 0:  # no state is ever late
+            return []
+        most = min(self.longest, self.max_delay) if self.form.by_delay else 1
+        pairs = [
+            (before, delay)
+            for before in range(most + 1)
+            for delay in range(max(before - 1, 0), self.max_delay)
+        ]
+        return [pair for pair in pairs if not self._is_last(*pair)]
 
     def x_label(self, x: tuple[Any, int]) -> str:
         return f"{self.base.x_label(x[0])}, {self._label_counter(x[1])}"
@@ -229,7 +320,17 @@ class UnknownDelay(Augmented):
         if isinstance(z, Move):
             return self.base.feature_label(z.feature)
         queue = ", empty queue" if z.empty else ""
-        return f"arrival after {z.waited} from {self.base.x_label(z.x)} given {z.given}{queue}"
+        late = "" if z.before is None else f", which was {z.before} late,"
+        where = f"{self.base.x_label(z.x)}{late}"
+        return f"arrival after {z.waited} from {where} given {z.given}{queue}"
+
+
+def share_one_law(x: Any, y: Any, a: Any) -> None:
+    """The `delay_feature` of a delay that depends on nothing."""
+
+
+class UnrevealedDelay(UnknownDelay):
+    """An `UnknownDelay` with revealed=False: it learns from the arrivals that it visits."""
 
 
 def _action(x: Any, y: Any, a: Any) -> Any:

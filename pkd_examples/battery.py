@@ -150,7 +150,7 @@ def picture(problem: Problem[Battery], plan: pkd.Plan, ax: Axes) -> Axes:
         ]
         for x in range(len(model.prices))
     ]
-    ax.imshow(grid, origin="lower", aspect="auto", cmap="RdYlGn_r", vmin=-1, vmax=1)
+    ax.imshow(grid, origin="lower", aspect="auto", cmap="RdYlGn_r", vmin=-1.8, vmax=1.8)
     for x, row in enumerate(grid):
         for hour, move in enumerate(row):
             ax.text(
@@ -159,10 +159,13 @@ def picture(problem: Problem[Battery], plan: pkd.Plan, ax: Axes) -> Axes:
                 {-1.0: "sell", 0.0: "", 1.0: "buy"}.get(move, "?"),
                 ha="center",
                 va="center",
-                fontsize="xx-small",
+                fontsize="x-small",
+                rotation=90,
             )
     ax.set_yticks(range(len(model.prices)), [f"{price:g}" for price in model.prices])
     ax.set(
-        xlabel="hour", ylabel="price now", title="What a half-full battery does (?: not reached)"
+        xlabel="hour",
+        ylabel="price now",
+        title="What a half-full battery does (empty: hold, ?: not reached)",
     )
     return ax

@@ -79,5 +79,6 @@ def picture(problem: Problem[Gambler], plan: pkd.Plan, ax: Axes) -> Axes:
         ],
         width=1.0,
     )
-    ax.set(xlabel="capital", ylabel="stake", title="How much to stake")
+    ax.locator_params(integer=True)
+    ax.set(xlabel="capital", ylabel="stake", title="How much to stake, halfway through")
     return ax

@@ -24,7 +24,7 @@ import attrs
 
 import pkd
 from pkd_examples.options import check_options, field, number, options_of, whole
-from pkd_examples.problem import Problem, choose
+from pkd_examples.problem import Problem, choose_first, show_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,25 +126,21 @@ def poisson(mean: float, largest: int) -> dict[int, float]:
 
 
 def picture(problem: Problem[Inventory], plan: pkd.Plan, ax: Axes) -> Axes:
-    """Order against stock with nothing on its way, one line for each day of the last whole season.
+    """The order for each day and stock with nothing on its way: a base-stock or an (s, S) policy.
 
-    The lines show a base-stock or an (s, S) policy.
+    In each state it is what the plan does when the state can first occur, far from the end.
     """
     model = problem.model()
-    # Later steps reach more stock levels than the first ones.
-    first = max(model.horizon - model.days, 0) // model.days * model.days
     nothing = pkd.Queue((0,) * model.lead_time)
-    for day in range(min(model.days, model.horizon)):
-        levels = range(-model.backlog, model.capacity + 1)
-        orders = [choose(plan, first + day + 1, None, (day, level, nothing)) for level in levels]
-        ax.step(
-            levels,
-            [math.nan if order is None else order for order in orders],
-            where="mid",
-            label=model.feature_label(day),
-        )
+    levels = range(-model.backlog, model.capacity + 1)
+    days = range(min(model.days, model.horizon))
+    orders = [[choose_first(plan, None, (day, level, nothing)) for level in levels] for day in days]
+    show_numbers(ax, orders, most=model.max_order)
+    ax.set_xticks(range(len(levels)), [str(level) for level in levels])
+    ax.set_yticks(list(days), [model.feature_label(d).removeprefix("demand on ") for d in days])
     ax.set(
-        xlabel="stock in the morning, nothing on its way", ylabel="order", title="How much to order"
+        xlabel="stock in the morning, nothing on its way",
+        ylabel="day",
+        title="How much to order (?: not reached)",
     )
-    ax.legend(fontsize="small")
     return ax

@@ -147,5 +147,6 @@ def picture(problem: Problem[Kuhn], plan: pkd.Plan, ax: Axes) -> Axes:
             )
     ax.set_xticks(range(3), CARDS)
     ax.set_yticks(range(2), [label for _, label in situations])
-    ax.set(xlim=(-0.5, 2.5), ylim=(-0.5, 1.5), xlabel="our card", title="What to do")
+    ax.set(xlim=(-0.5, 2.5), ylim=(1.5, -0.5), xlabel="our card", title="What to do")
+    ax.set_ylabel("situation")
     return ax

@@ -99,5 +99,5 @@ def picture(problem: Problem[Maintenance], plan: pkd.Plan, ax: Axes) -> Axes:
     ax.plot([], [], "rs", label="replace")
     ax.plot([], [], "g.", label="run")
     ax.set(xlabel="step", ylabel="wear", title="When to replace the machine")
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     return ax

@@ -121,9 +121,11 @@ def picture(problem: Problem[MissingObservations], plan: pkd.Plan, ax: Axes) -> 
     """
     seen = {y for _, y in plan.states(problem.model().horizon // 2 + 1)}
     ax.set(ylabel="actions since then", title="What to do on old news")
-    return command_chart(
+    command_chart(
         problem.model(),
         plan,
         sorted((y for y in seen if len(y[0]) <= 2), key=lambda y: (len(y[0]), y)),
         ax,
     )
+    ax.set_xlabel("level seen last")
+    return ax

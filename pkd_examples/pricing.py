@@ -18,7 +18,7 @@ import attrs
 
 import pkd
 from pkd_examples.options import check_options, field, options_of, whole
-from pkd_examples.problem import Problem, choose
+from pkd_examples.problem import Problem, choose, show_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,16 +76,12 @@ def pricing(
 
 
 def picture(problem: Problem[Pricing], plan: pkd.Plan, ax: Axes) -> Axes:
-    """The posted price over time, one line for each number of seats left."""
+    """The posted price by the number of seats left and the step."""
     model = problem.model()
-    for seats in range(1, model.seats + 1):
-        asked = [choose(plan, h, None, seats) for h in range(1, model.horizon + 1)]
-        ax.step(
-            range(1, model.horizon + 1),
-            [math.nan if a is None else a for a in asked],
-            where="mid",
-            label=f"{seats} left",
-        )
-    ax.set(xlabel="step", ylabel="price asked", title="What to charge")
-    ax.legend(fontsize="small")
+    steps, seats = range(1, model.horizon + 1), range(1, model.seats + 1)
+    asked = [[choose(plan, h, None, left) for h in steps] for left in seats]
+    show_numbers(ax, asked, most=max(a for row in asked for a in row if a is not None))
+    ax.set_xticks(range(len(steps)), [str(h) for h in steps])
+    ax.set_yticks(range(len(seats)), [str(left) for left in seats])
+    ax.set(xlabel="step", ylabel="seats left", title="What to charge (?: not reached)")
     return ax

@@ -7,7 +7,7 @@ command line uses nothing else of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -18,7 +18,7 @@ import pkd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Problem", "choose"]
+__all__ = ["Problem", "choose", "choose_first", "show_numbers"]
 
 Model = TypeVar("Model", bound=pkd.PartiallyKnownMDP)
 
@@ -80,3 +80,22 @@ def choose(plan: pkd.Plan, h: int, x: Any, y: Any) -> Any:
         return plan.action(h, x, y)
     except pkd.ModelError:
         return None
+
+
+def choose_first(plan: pkd.Plan, x: Any, y: Any) -> Any:
+    """The plan's action in (x, y) at the first step at which it can occur; None: at no step."""
+    steps = range(1, plan.compiled.horizon + 1)
+    found = (choose(plan, h, x, y) for h in steps)
+    return next((action for action in found if action is not None), None)
+
+
+def show_numbers(ax: Axes, rows: Sequence[Sequence[float | None]], most: float) -> None:
+    """A table of numbers, darker where they are larger; None is a question mark."""
+    import numpy as np
+
+    shades = [[np.nan if number is None else number for number in row] for row in rows]
+    ax.imshow(shades, aspect="auto", cmap="Blues", vmin=0, vmax=1.8 * max(most, 1))
+    for i, row in enumerate(rows):
+        for j, number in enumerate(row):
+            text = "?" if number is None else f"{number:g}"
+            ax.text(j, i, text, ha="center", va="center", fontsize="small")

@@ -141,7 +141,8 @@ def picture(problem: Problem[Wind], plan: pkd.Plan, ax: Axes) -> Axes:
                     head_width=0.2,
                     color="black",
                 )
-    ax.text(*model.first[::-1], "S", ha="center", va="center", color="red")
-    ax.text(*model.goal[::-1], "G", ha="center", va="center", color="red")
+    mark: dict[str, Any] = {"ha": "center", "va": "center", "color": "red", "weight": "bold"}
+    ax.text(model.first[1] - 0.3, model.first[0] + 0.3, "S", **mark)
+    ax.text(model.goal[1], model.goal[0], "G", **mark)
     ax.set(xlabel="column", ylabel="row", title="Where to steer; the wind blows up")
     return ax

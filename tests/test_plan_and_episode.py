@@ -99,7 +99,7 @@ def test_a_csv_holds_every_rule(tmp_path: Path) -> None:
     plan = pkd.plan(COIN)
     plan.to_csv(tmp_path / "plan.csv")
     rows = list(csv.reader((tmp_path / "plan.csv").read_text(encoding="utf-8").splitlines()))
-    assert rows[0] == ["step", "x", "y", "action", "value"]
+    assert rows[0] == ["step", "x", "action", "value", "Q(toss)", "Q(stay)"]  # y is trivial
     assert len(rows) == 1 + len(list(plan.rules())) == 6  # one start, then both states
 
 

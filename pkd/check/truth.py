@@ -58,7 +58,9 @@ def _read_joint(truth: Truth, x: Any, y: Any, a: Any) -> tuple[Joint, list[str]]
     """P(x', y' | x, y, a) by y', and what is wrong with it."""
     name = call("truth", x, y, a)
     if isinstance(truth, TabularMDP):
-        answer: Any = {(s, y): p for s, p in enumerate(truth.transitions[x, a].tolist())}
+        at = (y, x, a) if truth.transitions.ndim == 4 else (x, a)
+        after = y if truth.n_tables == 1 else (y + 1) % truth.n_tables
+        answer: Any = {(s, after): p for s, p in enumerate(truth.transitions[at].tolist())}
     elif isinstance(truth, Mapping):
         answer = truth.get((x, y, a))
         if answer is None:

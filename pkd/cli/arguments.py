@@ -63,6 +63,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
     parser.add_argument(
+        "--discount",
+        type=fraction,
+        metavar="G",
+        help="after each action go on with this known probability: the return is discounted",
+    )
+    parser.add_argument(
         "--config",
         metavar="FILE",
         help="read flags from a TOML file; flags that are typed go before it",
@@ -125,6 +131,10 @@ def find_model(args: argparse.Namespace) -> Found:
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
+        if args.discount is not None:
+            from pkd.endless import discounted
+
+            problem = discounted(problem, args.discount)
         for transformer in transformers:
             problem = transformer.transform(problem, args)
         return problem

@@ -11,7 +11,22 @@ import argparse
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from pkd.cli import bound, certify, check, compare, demo, learn, plan, report, verify
+from pkd.cli import (
+    bound,
+    certify,
+    check,
+    compare,
+    demo,
+    evaluate,
+    experiment,
+    export,
+    learn,
+    models,
+    plan,
+    report,
+    simulate,
+    verify,
+)
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
@@ -35,9 +50,14 @@ class Command(Protocol):
 
 OWN: dict[str, Command] = {
     "demo": demo,
+    "models": models,
     "plan": plan,
+    "evaluate": evaluate,
+    "simulate": simulate,
+    "export": export,
     "learn": learn,
     "compare": compare,
+    "experiment": experiment,
     "certify": certify,
     "bound": bound,
     "check": check,

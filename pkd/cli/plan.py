@@ -1,5 +1,5 @@
-"""Plans exactly under the true law: the optimal value, and the best action of every state (CSV and
-JSON: the value of every action too).
+"""Plans exactly under the true law: the optimal value, and the best action of every state. The CSV
+file has all steps, one column for each part of the state, and one for the value of each action.
 
 pkd plan inventory --option lead_time=2 --csv policy.csv
 pkd plan FrozenLake-v1 --horizon 20 --all --plot policy.png
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import add_model, find_model, picture, positive, writable
-from pkd.cli.output import table, write_files
+from pkd.cli.output import draw_file, table
 from pkd.model import ModelError
 from pkd.problem import Found
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     import pkd
 
 HELP = "plan under the true law: value and policy"
+MOMENT = 2.0  # seconds
 MOST_ROWS = 60  # of a printed table; the CSV and JSON forms hold all
-CSV_HEADERS = ("step", "x", "y", "action", "value", "values of all actions")
 Decision = tuple[int, str, str, str, float, dict[str, float]]  # the last: of every action
 
 
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--csv",
         type=writable,
         metavar="FILE",
-        help="write the policy with the value of every action",
+        help="write the policy of all steps with the value of every action",
     )
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
     parser.add_argument("--json", action="store_true", help="print value and policy as JSON")
@@ -55,13 +56,26 @@ def run(args: argparse.Namespace) -> int:
 
     if args.step > found.model.horizon:
         raise ModelError(f"--step {args.step}: {found.name} has {found.model.horizon} steps")
-    plan = pkd.plan(found.model, found.with_law())
+    law, compiled = found.with_law(), pkd.compile(found.model)
+    announce(found.name, compiled)
+    plan = pkd.plan(compiled, law)
     steps = range(1, found.model.horizon + 1) if args.all else [args.step]
     policy = [row for step in steps for row in decisions(found, plan, step)]
     _print(args, found, plan, policy)
-    rows = [(*row[:5], json.dumps(row[5])) for row in policy]
-    write_files(args.csv, CSV_HEADERS, rows, args.plot, lambda: draw(found, plan))
+    if args.csv is not None:
+        plan.to_csv(args.csv)
+    draw_file(args.plot, lambda: draw(found, plan), args.csv)
     return 0
+
+
+def announce(name: str, compiled: pkd.Compiled) -> None:
+    """Says on stderr how large a plan is and how long it takes, if that is longer than a moment."""
+    from pkd.planning import estimate_seconds
+
+    seconds = estimate_seconds(compiled)
+    if seconds > MOMENT:
+        size = f"{compiled.n_states:,} states, {compiled.horizon} steps"
+        print(f"{name}: {size}; planning takes about {seconds:.2g} s", file=sys.stderr)
 
 
 def _print(
@@ -113,56 +127,10 @@ def draw(found: Found, plan: pkd.Plan) -> Figure:
     """The problem's own picture of its policy, or else the best action over states and steps."""
     import matplotlib
 
+    from pkd.results.policy_plots import plot_policy
+
     matplotlib.use("Agg")
-    if found.picture is not None:
-        figure: Figure = found.picture(plan).figure
-        return figure
-    return _draw_action_map(found, plan)
-
-
-def _draw_action_map(found: Found, plan: pkd.Plan) -> Figure:
-    import numpy as np
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import MaxNLocator
-
-    rows = [
-        row for step in range(1, found.model.horizon + 1) for row in decisions(found, plan, step)
-    ]
-    states = list(dict.fromkeys((x, y) for _, x, y, *_ in rows))
-    if len(states) > MOST_ROWS:
-        raise ModelError(
-            f"--plot draws at most {MOST_ROWS} states, {found.name} has {len(states)}; use --csv"
-        )
-    actions = list(dict.fromkeys(action for *_, values in rows for action in values))
-    best = np.full((len(states), found.model.horizon), np.nan)
-    for step, x, y, action, *_ in rows:
-        best[states.index((x, y)), step - 1] = actions.index(action)
-    figure, axes = pyplot.subplots(figsize=(7, 1.5 + 0.22 * len(states)), layout="constrained")
-    colours = pyplot.get_cmap("viridis", len(actions))
-    axes.imshow(
-        best,
-        aspect="auto",
-        cmap=colours,
-        vmin=-0.5,
-        vmax=len(actions) - 0.5,
-        extent=(0.5, found.model.horizon + 0.5, len(states) - 0.5, -0.5),
-    )
-    axes.set_yticks(
-        range(len(states)),
-        [", ".join(part for part in state if part) for state in states],
-        fontsize="small",
-    )
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(
-        xlabel="step",
-        ylabel="state",
-        title=f"{found.name}: optimal action (value {plan.value:.6g})",
-    )
-    axes.legend(
-        handles=[Patch(color=colours(i), label=a) for i, a in enumerate(actions)],
-        loc="upper left",
-        bbox_to_anchor=(1, 1),
-        title="action",
-    )
+    drawn: Any = found.picture
+    axes = plot_policy(plan, name=found.name) if drawn is None else drawn(plan)
+    figure: Figure = axes.figure  # type: ignore[assignment]
     return figure

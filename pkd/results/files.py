@@ -26,7 +26,15 @@ import numpy as np
 from pkd.model import ModelError
 from pkd.workers import memory
 
-__all__ = ["read_arrays", "read_npz", "replacing", "write_csv", "write_npz", "write_text"]
+__all__ = [
+    "neutralise",
+    "read_arrays",
+    "read_npz",
+    "replacing",
+    "write_csv",
+    "write_npz",
+    "write_text",
+]
 
 PAUSES = (0.01, 0.05, 0.1, 0.2, 0.4)  # seconds between attempts to replace a file that is in use
 META = "meta"  # the array that holds the JSON text
@@ -94,8 +102,8 @@ def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[
     """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([_neutralise(header) for header in headers])
-    writer.writerows([_neutralise(cell) for cell in row] for row in rows)
+    writer.writerow([neutralise(header) for header in headers])
+    writer.writerows([neutralise(cell) for cell in row] for row in rows)
     write_text(path, text.getvalue())
 
 
@@ -187,14 +195,24 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray
     return array
 
 
-def _neutralise(cell: object) -> object:
+def neutralise(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula; numbers, alone or in a row, stay as they are.
+
+    >>> [neutralise(cell) for cell in ("low", "-1 0", "-", "=1+2", "@sum")]
+    ['low', '-1 0', '-', "'=1+2", "'@sum"]
+    """
     if not isinstance(cell, str) or not cell.startswith(FORMULA):
         return cell
+    harmless = all(word == "-" or _is_number(word) for word in cell.split())
+    return cell if harmless else f"'{cell}"
+
+
+def _is_number(word: str) -> bool:
     try:
-        float(cell)
+        float(word)
     except ValueError:
-        return f"'{cell}"
-    return cell
+        return False
+    return True
 
 
 def _say(error: BaseException) -> str:

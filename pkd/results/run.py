@@ -81,6 +81,12 @@ class Run:
             f"{len(self.plans)} plans, {self.seconds:.2f} s>"
         )
 
+    def _repr_html_(self) -> str:
+        """What was learned, the policy and the regret, for a notebook."""
+        from pkd.results.notebook import show_run
+
+        return show_run(self)
+
     @property
     def regret(self) -> np.ndarray:
         """Cumulative regret: the sum of the optimal value less the exact value of the policy."""
@@ -91,6 +97,11 @@ class Run:
         """Plans whose upper value is below the optimal value: where optimism failed."""
         slack = OPTIMISM_SLACK * max(1.0, abs(self.optimal_value))
         return int(np.sum(self.upper_values[self.plans] < self.optimal_value - slack))
+
+    def without_plans(self) -> Run:
+        """The same run without its plans, which hold a compiled model: small enough to be sent."""
+        interval = self.interval and self.interval._replace(robust=None)
+        return attrs.evolve(self, policy=None, interval=interval)
 
     @property
     def lower_violations(self) -> int:

@@ -25,6 +25,7 @@ __all__ = [
     "Written",
     "decode",
     "encode",
+    "get_fields",
     "index_values",
     "key_of",
     "read_repr",
@@ -72,7 +73,7 @@ def encode(value: Hashable) -> JSON:
         return {"tuple": [encode(part) for part in value]}
     if type(value) is frozenset:
         return {"frozenset": sorted((encode(part) for part in value), key=_text)}
-    fields = _fields(value)
+    fields = get_fields(value)
     if fields is None:
         raise TypeError(f"{_show(value)} is a {type(value).__name__}")
     return {"record": type(value).__qualname__, "fields": {k: encode(v) for k, v in fields.items()}}
@@ -164,7 +165,7 @@ def read_repr(text: str, own: Mapping[str, Hashable]) -> Hashable:
     return value
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
+def get_fields(value: Any) -> dict[str, Any] | None:
     """The fields of a record by name; None for any other value."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))

@@ -1,7 +1,8 @@
 """The price of each tick of delay: the exact optimum when every state comes 0, 1, 2, ... steps
-late.
+late. A law of random delays gets a line of its own.
 
 pkd latency two_state_chain --up-to 4
+pkd latency two_state_chain --lags 0:.5,1:.3,2:.2
 pkd latency autoscaler --plot price.png
 """
 
@@ -35,26 +36,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plans once for every delay."""
-    if args.delay is not None or args.inter_arrival is not None or args.max_delay is not None:
+    """Plans once for every delay, and once for the law that the flags say."""
+    if args.delay is not None or (args.max_delay is not None and args.inter_arrival is None):
         raise ModelError(
             "pkd latency goes through all constant delays itself; "
-            "expected --up-to D and no other delay"
+            "expected --up-to D, and no other delay but --lags LAW or --inter-arrival LAW"
         )
+    law = None
+    if args.lags is not None or args.inter_arrival is not None:
+        law = cli.find_model(args)
+        args.lags = args.inter_arrival = args.max_delay = None
     values = []
     for delay in range(args.up_to + 1):
         args.delay = delay
         found = cli.find_model(args)
         values.append(pkd.plan(found.model, found.with_law()).value)
-    rows = [(d, v, values[max(d - 1, 0)] - v, values[0] - v) for d, v in enumerate(values)]
+    rows: list[tuple[str | int | float, ...]] = [
+        (d, v, values[max(d - 1, 0)] - v, values[0] - v) for d, v in enumerate(values)
+    ]
+    random = None if law is None else pkd.plan(law.model, law.with_law()).value
+    if random is not None:
+        rows.append(("the law given", random, "", values[0] - random))
     steps = found.model.horizon
     print(f"{found.name}: optimal value over {steps} steps when every state comes late")
     print(cli.table(HEADERS, rows))
-    cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(found.name, values))
+    cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(found.name, values, random))
     return 0
 
 
-def _draw(name: str, values: list[float]) -> Figure:
+def _draw(name: str, values: list[float], random: float | None) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -68,6 +78,9 @@ def _draw(name: str, values: list[float]) -> Figure:
             textcoords="offset points",
             ha="center",
         )
+    if random is not None:
+        axes.axhline(random, color="0.5", linestyle="--", label="the law given")
+        axes.legend()
     axes.margins(x=0.08, y=0.12)
     axes.set(
         xlabel="constant delay in steps",

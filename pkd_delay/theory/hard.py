@@ -223,6 +223,7 @@ class InstancePrior:
     branching: int
     scale: float  # eps
     degree: int  # k
+    proved: bool = False  # whether the theorem holds at these sizes; else it is a formula there
 
     @classmethod
     def of_theorem(
@@ -241,7 +242,8 @@ class InstancePrior:
         """
         theorem = lower_bound(states, actions, horizon, max_delay, branching, episodes)
         k = matching_degree(theorem.code_size) if degree is None else degree
-        return cls(states, actions, horizon, max_delay, branching, theorem.scale, k)
+        scale, proved = theorem.scale, theorem.proved
+        return cls(states, actions, horizon, max_delay, branching, scale, k, proved)
 
     @property
     def code_size(self) -> int:

@@ -145,8 +145,7 @@ def delayed_pomdp(delayed: DelayedMDP) -> POMDP:
         s = latent.current
         # D_{h-1}: how long the current state stays hidden.
         delay = latent.waits[-1] if latent.waits else 0
-        for index, p_delta in enumerate(delayed.inter_arrival[s, a]):
-            wait = min(max(delay + index - 1, 0), delayed.max_delay)
+        for wait, p_delta in enumerate(delayed.delay_of(s, None, a).row(delay, delayed.max_delay)):
             for s_next, p in enumerate(delayed.mdp.transitions[s, a]):
                 if p_delta * p > 0:
                     yield _a_step_later(latent, s_next, wait), float(p_delta * p)

@@ -109,14 +109,14 @@ def test_plan_shows_the_step_that_is_asked_for(
 
 
 def test_plan_writes_the_policy_of_all_steps_to_a_csv_file(climb: str) -> None:
-    main(["plan", climb, "--all", "--csv", "policy.csv"])
+    main(["plan", climb, "--csv", "policy.csv"])
     rows = rows_of("policy.csv")
     assert {(row["step"], row["x"]): row["action"] for row in rows if row["x"] == "middle"} == {
         ("2", "middle"): "up",  # 2 + 2 on the top against 1 + 1 + 1
         ("3", "middle"): "up",  # 2 against 1 + 1: a tie, which goes to the first action
         ("4", "middle"): "rest",
     }
-    assert json.loads(rows[0]["values of all actions"]) == {"up": 4.0, "rest": 2.0}
+    assert (rows[0]["Q(up)"], rows[0]["Q(rest)"]) == ("4.0", "2.0")
 
 
 def test_a_horizon_replaces_that_of_the_file(
@@ -317,22 +317,22 @@ def test_a_delay_takes_the_place_of_the_one_a_model_has(capsys: pytest.CaptureFi
     )
 
 
-@pytest.mark.parametrize(("law", "features"), [("known", 4), ("unknown", 4 + 4 * 2)])
+@pytest.mark.parametrize(
+    ("flags", "features"),
+    [
+        (["known"], 4),
+        (["unknown", "--no-shared-delay"], 4 + 4 * 2),
+        (["unknown"], 4 + 2 * 2),
+    ],
+)
 def test_an_unknown_delay_law_has_features_of_its_own(
-    law: str, features: int, capsys: pytest.CaptureFixture[str]
+    flags: list[str], features: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """D = W = 1: for each of 4 pairs (s, a) the arrivals with an empty queue and right after a
-    state was shown; the rest is forced.
+    """D = W = 1: the arrivals with an empty queue and right after a state was shown; the rest is
+    forced. Each of 4 pairs (s, a) has its own, or each of 2 states if the law is shared.
     """
-    words = [
-        "two_state_chain",
-        "--inter-arrival",
-        "-1:.5,1:.5",
-        "--max-delay",
-        "1",
-        "--delay-law",
-        law,
-    ]
+    words = ["two_state_chain", "--inter-arrival", "-1:.5,1:.5", "--max-delay", "1", "--delay-law"]
+    words += flags
     assert main(["check", *words]) == 0
     lines = [line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
     assert ["unknown features z", str(features)] in lines
@@ -413,11 +413,9 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["rule"] for row in rows] == [
-        "MVP, as published",
-        "Greedy (no bonus), no guarantee",
-    ]
-    assert (rows[0]["return per episode"], rows[0]["lowest"], rows[0]["highest"]) == (
+    assert [row["agent"] for row in rows] == ["MVP", "Greedy (no bonus)"]
+    assert [row["guarantee"] for row in rows] == ["as published", "no guarantee"]
+    assert (rows[0]["return per episode"], rows[0]["95% from"], rows[0]["to"]) == (
         "3.0",
         "1.0",
         "1.0",
@@ -609,7 +607,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: optimism rule 'hope' is unknown; expected one of ",
+        "pkd compare: error: argument --rules/--agents: no agent is called 'hope'",
     ),
     (
         ["bound", "--states", "5"],

@@ -16,10 +16,20 @@ from functools import cache
 from pkd import CHANCE, END, Known
 
 
-def best_over_histories(start, n_actions, H, move, delay_law, D):
-    """The best expected return over all history-dependent policies, from Assumption 1 alone.
+def by_inter_arrival(delay_law, D):
+    """Assumption 1 as a chain of delays: (s, a, D_{h-1}) -> [(D_h, probability)]."""
 
-    start {s: p}; move(h, s, a) -> [(p, s', reward)]; delay_law(s, a) -> Pr(Delta = -1), .... A
+    def next_delays(s, a, before):
+        law = enumerate(delay_law(s, a), start=-1)
+        return [(min(max(before + delta, 0), D), p) for delta, p in law]
+
+    return next_delays
+
+
+def best_over_histories(start, n_actions, H, move, next_delays):
+    """The best expected return over all history-dependent policies, straight from the process.
+
+    start {s: p}; move(h, s, a) -> [(p, s', reward)]; next_delays(s, a, D_{h-1}) -> [(D_h, p)]. A
     hidden trajectory is (states, delays, return); the belief is the set of all hidden trajectories
     that agree with what was seen, with their probabilities. What is seen at step h: every s_t with
     t + D_{t-1} <= h.
@@ -35,8 +45,7 @@ def best_over_histories(start, n_actions, H, move, delay_law, D):
         for a in range(n_actions):
             after = defaultdict(lambda: defaultdict(float))
             for (states, delays, paid), p in belief.items():
-                for delta, p_delta in enumerate(delay_law(states[-1], a), start=-1):
-                    delay = min(max(delays[-1] + delta, 0), D)
+                for delay, p_delta in next_delays(states[-1], a, delays[-1]):
                     for p_move, s_next, reward in move(h, states[-1], a):
                         weight = p * p_delta * p_move
                         if weight > 0:
@@ -48,9 +57,9 @@ def best_over_histories(start, n_actions, H, move, delay_law, D):
     return sum(best(1, {((s,), (0,), 0.0): p}) for s, p in start.items() if p > 0)  # s_1 is seen
 
 
-def best_in_tables(P, r, H, start, delay_law, D):
+def best_in_tables(P, r, H, start, delay_law=None, D=None, next_delays=None):
     """`best_over_histories` of a tabular MDP: P (S, A, S), r (S, A), start (S,), delay_law (S, A, W
-    + 2).
+    + 2), or any chain of delays.
     """
     moves = {
         (s, a): [(p, t, r[s, a]) for t, p in enumerate(P[s, a]) if p > 0]
@@ -62,8 +71,7 @@ def best_in_tables(P, r, H, start, delay_law, D):
         len(r[0]),
         H,
         lambda h, s, a: moves[s, a],
-        lambda s, a: delay_law[s, a],
-        D,
+        next_delays or by_inter_arrival(lambda s, a: delay_law[s, a], D),
     )
 
 
@@ -121,7 +129,8 @@ def best_in_base(base, law, delay_law, D):
             start[s] += p * q
     deciding = {s: p for s, p in start.items() if base.actions(*s) is not END}
     n_actions = len(base.actions(*next(iter(deciding)))) if deciding else 0
-    return total + best_over_histories(deciding, n_actions, H, move, delay_law, D)
+    chain = by_inter_arrival(delay_law, D)
+    return total + best_over_histories(deciding, n_actions, H, move, chain)
 
 
 def hazard(law, j):

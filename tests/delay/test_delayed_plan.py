@@ -72,13 +72,15 @@ def test_the_csv_holds_every_rule_with_labels(plan, tmp_path):
     with (tmp_path / "policy.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(list(plan.rules())) == 1 + 2 + 4 + 2 * 4
-    assert rows[0] | {"value": ""} == {
+    assert rows[0] | {"value": "", "Q(low)": "", "Q(high)": ""} == {
         "step": "1",
         "state": "low",
         "queue": "-",
         "waited": "0",
         "action": "low",
         "value": "",
+        "Q(low)": "",
+        "Q(high)": "",
     }
     assert float(rows[0]["value"]) == pytest.approx(plan.value, abs=1e-8)
     assert rows[-1]["queue"] == "high high"

@@ -66,7 +66,7 @@ def test_hindsight_teaches_what_the_end_of_the_episode_hid():
     """Delta_5 = 2 is cut by the end, but its arrivals count: not shown together (-1), not at once
     (0), not after one step (1).
     """
-    delayed = DelayedMDP(MDP, LAW, 3)
+    delayed = DelayedMDP(MDP, LAW, 3, shared=False)
     (record,) = simulate(delayed, lambda h, state, queue, waited: 0, 1, deltas=(0, 0, 0, 0, 2, 1))
     model = delayed.unknown()
     episode = record.augmented(model)
@@ -114,7 +114,7 @@ class TestRevealed:
         with pytest.raises(
             pkd.ModelError, match="an inter-arrival time is 3; expected -1 to longest=2"
         ):
-            list(DelayedMDP(MDP, LAW, 3).unknown().arrivals(0, 0, 3))
+            list(DelayedMDP(MDP, LAW, 3).unknown().arrivals(None, 3))
 
     def test_what_the_base_reveals_is_passed_on_to_it(self):
         class Base(type(MDP.model())):
@@ -134,7 +134,8 @@ def test_a_known_delay_on_top_of_an_unknown_one_still_learns_from_hindsight():
 
     Each action of each episode is one sample of a move and decides arrivals.
     """
-    inner = DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 4), LAW, 1)
+    table = pkd.TabularMDP(MDP.transitions, MDP.rewards, 4)
+    inner = DelayedMDP(table, LAW, 1, shared=False)
     outer = KnownDelay(inner.unknown(), {0: 0.5, 1: 0.5}, 1)
     run = pkd.learn(
         outer, DelayLaw(inner.law(), {0: 0.5, 1: 0.5}, outer), 20, optimism=pkd.MVP.practical()
@@ -201,7 +202,7 @@ def test_revealed_deltas_explain_the_trajectory(delayed, seed):
 
 
 def test_a_run_counts_every_action_of_every_episode():
-    delayed = DelayedMDP(MDP, LAW, 2)
+    delayed = DelayedMDP(MDP, LAW, 2, shared=False)
     run = pkd_delay.learn(delayed, 50, delay_law="unknown", optimism=pkd.MVP.practical())
     moves = {z.feature: sum(row.values()) for z, row in run.counts.items() if isinstance(z, Move)}
     at_once = {
@@ -219,7 +220,8 @@ def test_a_learner_of_the_users_own_environment_makes_the_plans_that_the_counts_
 
     The upper value is that of `optimistic_plan` from the same raw data.
     """
-    delayed = DelayedMDP(pkd.TabularMDP(MDP.transitions, MDP.rewards, 4), LAW, 2)
+    table = pkd.TabularMDP(MDP.transitions, MDP.rewards, 4)
+    delayed = DelayedMDP(table, LAW, 2, shared=False)
     model = delayed.known() if delay_law == "known" else delayed.unknown()
     rule, K = pkd.MVP.practical(), 30
     learner = pkd.OptimisticLearner(model, K, optimism=rule, replan="every")

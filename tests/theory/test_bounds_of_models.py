@@ -171,7 +171,7 @@ def test_a_model_needs_at_least_one_episode(episodes):
 def delayed(inter_arrival, max_delay, horizon=6):
     rng = np.random.default_rng(0)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 2)), rng.uniform(size=(3, 2)), horizon)
-    return pkd_delay.DelayedMDP(mdp, inter_arrival, max_delay)
+    return pkd_delay.DelayedMDP(mdp, inter_arrival, max_delay, shared=False)
 
 
 @pytest.mark.parametrize(("max_delay", "horizon"), [(0, 4), (1, 4), (3, 6)])

@@ -238,6 +238,8 @@ def test_no_pair_is_tried_half_of_the_time_before_it_is_known():
 def test_the_theorem_is_proved_from_its_absolute_constant_on(size, proved):
     states = 4 * (size + 1)
     assert lower_bound(states, 2, 4 * size, size, 2 * size, 1e16).proved is proved
+    prior = InstancePrior.of_theorem(states, 2, 4 * size, size, 2 * size, 1e16, degree=2)
+    assert prior.proved is proved  # the flag is carried along
 
 
 def test_the_conditions_of_the_theorem_come_in_one_error():

@@ -263,6 +263,12 @@ class NodeEngine(Compiled):
         first = int(self.full.action_ptr[cell])
         return {action: float(kept[2][first + i]) for i, action in enumerate(choices)}
 
+    def find_values(self, belief: Belief, policy: Policy, t: int, *, follow: bool) -> np.ndarray:
+        """V of every node in layer t, (nodes,); follow: of the policy, which is not changed."""
+        scratch = self.scratch(self.full, belief, keep=True)
+        self._sweep(self.full, belief, scratch, policy.copy(), follow, t)
+        return scratch.kept
+
     def _find_cell(self, t: int) -> np.ndarray:
         """The cell of each decision node in layer t, in the full program."""
         level = kernels.LAST if t == self.horizon - 1 else kernels.STEP

@@ -1,0 +1,186 @@
+"""What a policy earns in a LateEnv is what the exact planner says, for late news and late actions.
+
+Seeds are fixed, so that a test passes always or never; the margin is four standard errors.
+"""
+
+import numpy as np
+import pytest
+
+import pkd
+import pkd_delay
+from pkd_delay import DelayChain, Delayed, DelayedMDP, Lags, LateEnv
+from pkd_delay.problems import random_mdp
+from pkd_examples.late_actions import LateActions
+
+pytest.importorskip("gymnasium")
+import gymnasium as gym
+
+RANDOM = {-1: 0.3, 0: 0.4, 1: 0.3}
+TRAVEL = {0: 0.4, 1: 0.3, 2: 0.3}
+HORIZON = 20
+EPISODES = 400
+
+
+def lake():
+    return gym.make("FrozenLake-v1", disable_env_checker=True)
+
+
+def cliff():
+    """Nothing is random there, so every episode must earn the exact value."""
+    return gym.make("CliffWalking-v1", disable_env_checker=True)
+
+
+def some_mdp():
+    return random_mdp(states=5, actions=3, horizon=8, successors=3, seed=4)
+
+
+def returns(env, act, episodes=EPISODES):
+    """The returns of some episodes; `act` gets the observation."""
+    totals = np.zeros(episodes)
+    for k in range(episodes):
+        observation, _ = env.reset(seed=k)
+        over = False
+        while not over:
+            observation, reward, terminated, truncated, _ = env.step(env.code_of(act(observation)))
+            totals[k] += reward
+            over = terminated or truncated
+    return totals
+
+
+def assert_earns(totals, exact):
+    error = totals.std(ddof=1) / np.sqrt(len(totals))
+    assert abs(totals.mean() - exact) <= 4 * error + 1e-9
+
+
+CHAIN = DelayChain([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+DELAYS = [(0, None), (1, None), (2, None), (3, None), (RANDOM, 2), (Lags(TRAVEL), None), (CHAIN, 2)]
+
+
+@pytest.mark.parametrize("make", [lake, cliff, some_mdp])
+@pytest.mark.parametrize(("law", "most"), DELAYS)
+def test_an_optimal_plan_earns_its_value_under_late_observations(make, law, most):
+    base = make()
+    env = LateEnv(base, law, max_delay=most, horizon=None if make is some_mdp else HORIZON)
+    plan = pkd_delay.plan(env.problem())
+    assert_earns(returns(env, lambda seen: plan.action(*env.state_of(seen))), plan.value)
+
+
+def test_a_slippery_cliff_is_played_at_its_value():
+    slippery = gym.make("CliffWalking-v1", is_slippery=True, disable_env_checker=True)
+    env = LateEnv(slippery, RANDOM, max_delay=1, horizon=60)
+    plan = pkd_delay.plan(env.problem())
+    assert_earns(returns(env, lambda seen: plan.action(*env.state_of(seen))), plan.value)
+
+
+@pytest.mark.parametrize("law", [2, RANDOM])
+def test_the_exact_problem_has_the_value_of_the_absorbing_table(law):
+    env = LateEnv(lake(), law, max_delay=2, horizon=HORIZON)
+    table = pkd.TabularMDP.from_gymnasium(lake(), HORIZON)
+    known = {2: 1.0} if law == 2 else law
+    absorbing = pkd_delay.plan(DelayedMDP(table, known, 2)).value
+    assert pkd_delay.plan(env.problem()).value == pytest.approx(absorbing, abs=1e-12)
+
+
+@pytest.mark.parametrize("paid", ["shown", "at once"])
+def test_the_return_does_not_depend_on_when_rewards_are_paid(paid):
+    env = LateEnv(some_mdp(), RANDOM, max_delay=2, rewards=paid)
+    plan = pkd_delay.plan(env.problem())
+    totals = returns(env, lambda seen: plan.action(*env.state_of(seen)), 50)
+    other = LateEnv(some_mdp(), RANDOM, max_delay=2, rewards="shown")
+    assert totals == pytest.approx(
+        returns(other, lambda seen: plan.action(*other.state_of(seen)), 50)
+    )
+
+
+def test_late_states_with_their_own_law_for_each_action_earn_the_exact_value():
+    mdp = some_mdp()
+    laws = np.random.default_rng(2).dirichlet(np.ones(3), size=(5, 3))
+    late = DelayedMDP(mdp, laws, 2)
+    env, plan = LateEnv(late), pkd_delay.plan(late)
+    assert_earns(returns(env, lambda seen: plan.action(*env.state_of(seen))), plan.value)
+
+
+def late_actions(mdp, delay, held):
+    model = LateActions(
+        rewards=mdp.rewards,
+        horizon=mdp.horizon,
+        delay=delay,
+        first=int(np.argmax(mdp.start_distribution)),
+        held=held,
+    )
+    return model, mdp.law()
+
+
+ACTIONS = [({d: 1.0}, d) for d in range(4)] + [(TRAVEL, Lags(TRAVEL))]
+
+
+@pytest.mark.parametrize("make", [lake, cliff, some_mdp])
+@pytest.mark.parametrize(("delay", "given"), ACTIONS)
+def test_an_optimal_plan_earns_its_value_under_late_actions(make, delay, given):
+    base = make()
+    mdp = base if make is some_mdp else pkd.TabularMDP.from_gymnasium(base, HORIZON)
+    env = LateEnv(base, 0, given, first_action=0, horizon=mdp.horizon)
+    plan = pkd.plan(*late_actions(mdp, delay, 0))
+
+    def act(seen):
+        force, on_way = (0, ()) if given == 0 else env.commands_of(seen)
+        h, state, _, _ = env.state_of(seen)
+        return plan.action(h, as_number(state), (force, pkd.Queue(on_way)))
+
+    assert_earns(returns(env, act), plan.value)
+
+
+def as_number(state):
+    return state[0] if isinstance(state, tuple) else state
+
+
+def test_both_at_once_earn_the_value_of_late_states_of_a_world_with_late_actions():
+    mdp = some_mdp()
+    both = Delayed(late_actions(mdp, TRAVEL, 1), RANDOM, 2)
+    plan = pkd_delay.plan(both)
+    env = LateEnv(mdp, RANDOM, Lags(TRAVEL), 2, first_action=1)
+
+    def act(seen):
+        force, on_way = env.commands_of(seen)
+        h, state, queue, waited = env.state_of(seen)
+        here = (as_number(state), (force, pkd.Queue(on_way)))
+        return plan.action(h, here, queue, waited)
+
+    assert_earns(returns(env, act), plan.value)
+
+
+def wait_first(mdp, steps):
+    """The same world after some steps in which nothing happens."""
+    S, A = mdp.rewards.shape
+    P, r = np.zeros(((steps + 1) * S, A, (steps + 1) * S)), np.zeros(((steps + 1) * S, A))
+    for k in range(steps):
+        for s in range(S):
+            P[k * S + s, :, (k + 1) * S + s] = 1.0
+    P[steps * S :, :, steps * S :], r[steps * S :] = mdp.transitions, mdp.rewards
+    return pkd.TabularMDP(P, r, mdp.horizon + steps, start=0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_late_observations_and_late_actions_have_one_optimum_if_the_first_commands_do_nothing(d):
+    """Katsikopoulos and Engelbrecht (2003): at its execution an action is d states old either way.
+
+    The first d commands are not the agent's own, so the world waits for d steps.
+    """
+    mdp = some_mdp()
+    waiting = wait_first(mdp, d)
+    late_states = pkd_delay.plan(DelayedMDP.constant(waiting, d)).value
+    late_commands = pkd.plan(*late_actions(waiting, {d: 1.0}, 0)).value
+    assert late_commands == pytest.approx(late_states, abs=1e-12)
+    assert late_states == pytest.approx(
+        pkd_delay.plan(DelayedMDP.constant(mdp, d)).value, abs=1e-12
+    )
+
+
+def test_the_clipped_empty_queue_is_played_as_assumption_one_says():
+    """facts.md: V* = 2.5, while the printed rule would give 2.25."""
+    coin = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 3)
+    late = DelayedMDP(coin, {-1: 0.5, 1: 0.5}, 2)
+    env, plan = LateEnv(late), pkd_delay.plan(late)
+    totals = returns(env, lambda seen: plan.action(*env.state_of(seen)), 6000)
+    assert_earns(totals, 2.5)
+    assert abs(totals.mean() - 2.25) > 10 * totals.std() / np.sqrt(len(totals))
