@@ -224,8 +224,8 @@ class NodeEngine(Compiled):
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
         cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
         limits = reward_limits(self.rewards)
-        for layers in self._find_portions(program):
-            kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width, *layers)
+        for part in self._find_portions(program):
+            kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width, *part)
         return cap, width, lo, hi, lo_settled, hi_settled
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
