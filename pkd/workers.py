@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["available", "memory", "spread"]
+__all__ = ["available", "limit_processes", "memory", "spread"]
 
 Result = TypeVar("Result")
 UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not tell
@@ -19,6 +19,11 @@ MOST_PROCESSES = 61  # of one pool on Windows
 def available() -> int:
     """How many processes can run at once on this machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit_processes(count: int) -> int:
+    """So many processes, or as many as a pool can have on this system."""
+    return min(count, MOST_PROCESSES) if os.name == "nt" else count
 
 
 def memory() -> int:
@@ -60,9 +65,8 @@ def spread(
 
     # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be
     # forked.
-    most = MOST_PROCESSES if os.name == "nt" else workers
     with ProcessPoolExecutor(
-        min(workers, len(jobs), most), get_context("spawn"), initializer=_one_thread
+        limit_processes(min(workers, len(jobs))), get_context("spawn"), initializer=_one_thread
     ) as pool:
         waiting = [pool.submit(function, *job) for job in jobs]
         try:
