@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
-from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.problem import Found, Pair, Problem, find, installed, parse_options
 from pkd.schedule import read_schedule
 from pkd.workers import memory
 
@@ -62,6 +62,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="an option of the model; may be repeated",
     )
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
+    parser.add_argument(
+        "--known-successors",
+        action="store_true",
+        help="tables: a learner knows which states can follow, not how likely they are",
+    )
     parser.add_argument(
         "--discount",
         type=fraction,
@@ -131,6 +136,8 @@ def find_model(args: argparse.Namespace) -> Found:
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
+        if args.known_successors:
+            problem = _tell_successors(problem)
         if args.discount is not None:
             from pkd.endless import discounted
 
@@ -144,6 +151,18 @@ def find_model(args: argparse.Namespace) -> Found:
         for remark in found.remarks:
             print(remark, file=sys.stderr)
     return found
+
+
+def _tell_successors(problem: Problem) -> Problem:
+    """A table whose learner is told which states can follow, and nothing about how likely."""
+    from pkd.tabular import TabularMDP
+
+    if not isinstance(problem, TabularMDP):
+        raise ModelError(
+            "--known-successors: expected a table (an .npz file, a Gymnasium id, or a model that "
+            f"is one), found {type(problem).__name__}"
+        )
+    return Pair(problem.model(support=True), problem.law())
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:

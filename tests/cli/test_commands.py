@@ -170,3 +170,14 @@ def test_what_is_finished_is_shown_when_learning_is_stopped(
     assert found.err == (
         "stopped: 2 of 4 seeds are finished; --checkpoint FILE keeps unfinished runs\n"
     )
+
+
+def test_known_successors_are_told_without_the_law(capsys: pytest.CaptureFixture[str]) -> None:
+    from pkd.cli.arguments import find_model, model_arguments
+
+    words = ["riverswim", "--known-successors"]
+    found = find_model(model_arguments(words)).model
+    assert list(found.outcomes((0, 0))) == [0]  # left of the first state nothing else can follow
+    assert list(found.outcomes((0, 1))) == [0, 1]
+    assert main(["plan", "inventory", "--known-successors"]) == 2
+    assert "expected a table" in capsys.readouterr().err
