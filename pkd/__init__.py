@@ -151,7 +151,8 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
 FOR_ADAPTERS = (
-    "Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "transform", "workers",
+    "Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "sizes", "transform",
+    "workers",
 )  # fmt: skip
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]

@@ -9,9 +9,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["available", "memory", "spread"]
+__all__ = ["available", "limit_processes", "memory", "spread"]
 
 Result = TypeVar("Result")
+UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not tell
+MOST_PROCESSES = 61  # of one pool on Windows
 
 
 def available() -> int:
@@ -19,12 +21,18 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def limit_processes(count: int) -> int:
+    """So many processes, or as many as a pool can have on this system."""
+    return min(count, MOST_PROCESSES) if os.name == "nt" else count
+
+
 def memory() -> int:
     """Bytes of memory of this machine; 8 GiB where the system does not tell."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 2**33
+        size, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has no sysconf
+        return UNKNOWN_MEMORY
+    return size * pages if size > 0 and pages > 0 else UNKNOWN_MEMORY  # -1: not told
 
 
 def spread(
@@ -58,7 +66,7 @@ def spread(
     # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be
     # forked.
     with ProcessPoolExecutor(
-        min(workers, len(jobs)), get_context("spawn"), initializer=_one_thread
+        limit_processes(min(workers, len(jobs))), get_context("spawn"), initializer=_one_thread
     ) as pool:
         waiting = [pool.submit(function, *job) for job in jobs]
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore
+from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore, sizes
 from pkd import graph as core
 
 __all__ = ["Base", "BaseFacts", "Instead", "State", "do_first", "survey"]
@@ -36,6 +36,7 @@ class BaseFacts:
     features: tuple[Any, ...]  # distinct unknown features of x'
     tabular: bool  # one y, no CHANCE, no END, no final pay: the paper's own case
     unit_rewards: bool  # every reward lies in [0, 1]
+    most_samples: int  # the most samples of one feature that an episode teaches
 
     @property
     def n_features(self) -> int:
@@ -68,6 +69,7 @@ def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
         features=tuple(graph.features),
         tabular=graph.n_y == 1 and not chances and not early and not any(ends),
         unit_rewards=min(paid) >= 0.0 and max(paid) <= 1.0,
+        most_samples=base.most_samples() or sizes.find_most_visits(graph),
     )
 
 

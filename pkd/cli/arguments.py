@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -208,7 +209,7 @@ def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
     from pkd import Run
 
     runs, problems = {}, []
-    for path in dict.fromkeys(paths):
+    for path in dict.fromkeys(name for word in paths for name in _expand(word)):
         try:
             runs[path] = Run.load(path)
         except ModelError as problem:
@@ -216,6 +217,14 @@ def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
     if problems:
         raise ModelError("; ".join(problems))
     return runs
+
+
+def _expand(word: str) -> list[str]:
+    """The files that a pattern such as run-*.npz matches: not every shell does it."""
+    if Path(word).exists() or not has_magic(word):
+        return [word]
+    found = glob(word)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    return sorted(found) or [word]
 
 
 def positive(text: str) -> int:
