@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test slow lint docs bench clean
+.PHONY: help demo test slow fuzz lint docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -16,6 +16,9 @@ test: .venv/ready-test  ## run the tests, without the slow ones
 
 slow: .venv/ready-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow
+
+fuzz: .venv/ready-test  ## attack everything with random and damaged input for four minutes
+	$(BIN)/python -m tests.fuzz --seconds 240
 
 lint: .venv/ready-lint  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
