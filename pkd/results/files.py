@@ -12,6 +12,7 @@ import io
 import json
 import os
 import struct
+import tokenize
 import uuid
 import zipfile
 import zlib
@@ -53,6 +54,7 @@ DAMAGE = (
     TypeError,
     ValueError,
     struct.error,
+    tokenize.TokenError,  # NumPy tokenizes a header that it cannot read
     zipfile.BadZipFile,
     zlib.error,
 )

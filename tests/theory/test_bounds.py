@@ -116,6 +116,8 @@ def test_the_first_order_bound_follows_each_delay():
     ]
     found = late.first_order(delays, 20, 1, 50, K)
     assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
+    wide = 50 * log(32 * 20 * 50 * n * K / 0.05)
+    assert found.lower_order == pytest.approx(2640 * 20 * log(e * K * 20) * n * wide)
 
 
 def test_the_first_order_bound_with_equal_delays_is_theorem_one():
