@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test slow fuzz lint docs bench clean
+.PHONY: help demo test coverage slow fuzz lint docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -13,6 +13,9 @@ demo: .venv/ready  ## the autoscaler learned, compared and plotted to out/demo.p
 
 test: .venv/ready-test  ## run the tests, without the slow ones
 	$(BIN)/python -m pytest -n auto
+
+coverage: .venv/ready-test  ## the same tests, and which branches outside of the kernels they miss
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 
 slow: .venv/ready-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow
@@ -36,7 +39,7 @@ bench: .venv/ready-bench  ## measure and write the tables into out/
 	$(BIN)/python benchmarks/delay_planning.py --peak 10 --out out
 
 clean:  ## remove what the other targets made
-	rm -rf .venv out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .coverage* out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) --editable .

@@ -313,7 +313,7 @@ class Trial:
                 f"{meta.get('checkpoint')}"
             )
         progress = arrays.pop("progress", np.zeros(0))
-        sound = (progress.shape, progress.dtype) == ((5,), np.float64)
+        sound = progress.shape == (5,) and progress.dtype == np.float64
         done = int(progress[0]) if sound and np.isfinite(progress[[0, 1, 4]]).all() else -1
         kept = {name: arrays.pop(name, np.zeros(0)) for name in PER_EPISODE}
         if done < 0 or any(
