@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test coverage slow fuzz lint docs bench clean
+.PHONY: help demo test coverage slow fuzz pythons lint docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -23,6 +23,9 @@ slow: .venv/ready-test  ## run the slow tests
 fuzz: .venv/ready-test  ## attack everything with random and damaged input for four minutes
 	$(BIN)/python -m tests.fuzz --seconds 240
 
+pythons:  ## run the tests with every Python from 3.11 on that is here; names the missing ones
+	bash .ci/pythons
+
 lint: .venv/ready-lint  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,7 +42,7 @@ bench: .venv/ready-bench  ## measure and write the tables into out/
 	$(BIN)/python benchmarks/delay_planning.py --peak 10 --out out
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .coverage* out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* .coverage* build dist out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) --editable .

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pkd import graph as graph
     from pkd import kernels as kernels
     from pkd import results as results
+    from pkd import transform as transform
     from pkd import workers as workers
     from pkd.certificate import Certificate as Certificate
     from pkd.certificate import Evidence as Evidence
@@ -37,9 +38,16 @@ if TYPE_CHECKING:
     from pkd.experiments.agents import PerState as PerState
     from pkd.experiments.agents import RandomPlay as RandomPlay
     from pkd.experiments.agents import as_rule as as_rule
+    from pkd.experiments.comparison import Comparison as Comparison
+    from pkd.experiments.comparison import compare as compare
+    from pkd.experiments.experiment import experiment as experiment
     from pkd.experiments.optimistic_q import OptimisticQ as OptimisticQ
+    from pkd.experiments.play import play as play
     from pkd.experiments.q_learning import QLearner as QLearner
     from pkd.experiments.q_learning import QLearning as QLearning
+    from pkd.experiments.record import Record as Record
+    from pkd.experiments.results import Results as Results
+    from pkd.experiments.results import load_results as load_results
     from pkd.experiments.ucbvi import UCBVI as UCBVI
     from pkd.fitting import FittedLaw as FittedLaw
     from pkd.fitting import fit_law as fit_law
@@ -87,6 +95,9 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.transform import LateActions as LateActions
+    from pkd.transform import Missing as Missing
+    from pkd.transform import Travel as Travel
     from pkd.unknown_table import UnknownTable as UnknownTable
     from pkd.visits import Exploration as Exploration
     from pkd.visits import exploration as exploration
@@ -106,6 +117,11 @@ _HOMES = {
     "flattening": ["flatten"],
     "endless": ["Stationary", "discounted"],
     "experiments.agent": ["Agent"],
+    "experiments.comparison": ["Comparison", "compare"],
+    "experiments.experiment": ["experiment"],
+    "experiments.play": ["play"],
+    "experiments.record": ["Record"],
+    "experiments.results": ["Results", "load_results"],
     "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
     "experiments.optimistic_q": ["OptimisticQ"],
     "experiments.q_learning": ["QLearner", "QLearning"],
@@ -129,11 +145,15 @@ _HOMES = {
     "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "transform": ["LateActions", "Missing", "Travel"],
     "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "workers")
+FOR_ADAPTERS = (
+    "Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "sizes", "transform",
+    "workers",
+)  # fmt: skip
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

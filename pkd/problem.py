@@ -41,6 +41,7 @@ __all__ = [
     "find",
     "import_object",
     "installed",
+    "load_object",
     "load_point",
     "names",
     "parse_options",
@@ -256,7 +257,11 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
         from pkd.tabular import TabularMDP
 
         _refuse(word, options, "an .npz file takes none")
-        return TabularMDP.from_npz(word, horizon)
+        try:
+            return TabularMDP.from_npz(word, horizon)
+        except ModelError as error:
+            named = [f if f.startswith(word) else f"{word}: {f}" for f in error.findings]
+            raise ModelError(named) from None
     if GYMNASIUM_ID.fullmatch(word):
         from pkd.tabular import TabularMDP
 
@@ -335,6 +340,11 @@ def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> An
 def _refuse(word: str, options: Mapping[str, Any], why: str) -> None:
     if options:
         raise ModelError(f"{word} has no option {', '.join(options)}: {why}")
+
+
+def load_object(word: str) -> Any:
+    """What `module:object` names; ModelError where it cannot be imported."""
+    return _load(word, lambda: import_object(word))
 
 
 def _load(word: str, load: Callable[[], Any], remedy: str = "") -> Any:

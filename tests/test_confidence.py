@@ -205,5 +205,5 @@ def test_an_impossible_bound_is_refused() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
 def test_a_radius_needs_a_probability_strictly_between_0_and_1(delta: float) -> None:
-    with pytest.raises(pkd.ModelError):
-        pkd.confidence.radius([3, 4], 2, delta)
+    with pytest.raises(ModelError):
+        radius([3, 4], delta)

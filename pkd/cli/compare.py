@@ -1,36 +1,22 @@
-"""Several rules of optimism side by side on one model: mean and range over seeds, and a plot with
-bands.
+"""Several agents side by side on one model: means over seeds with bootstrap intervals, and a plot.
 
-pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
-pkd compare gambler --rules practical,hoeffding:c=1,opsrl:draws=4
+  pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
+  pkd compare gambler --rules practical,mvp:c1=1,c2=1,my_agents:QLearning --save out/gambler
+
+With --save every finished run is kept, and the same command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import add_learning, add_model
-from pkd.cli.learn import learn_all, model_words
-from pkd.cli.output import Cell, table, write_files
-from pkd.cli.rules import RULES, read_rules
+from pkd.cli.experiment import run_with
+from pkd.cli.learn import model_words
+from pkd.cli.output import write_files
+from pkd.model import ModelError
 
-if TYPE_CHECKING:
-    import pkd
-
-HELP = "compare rules of optimism over seeds"
-GOAL = 0.95
-HEADERS = (
-    "rule",
-    "return per episode",
-    "return at the end",
-    "regret",
-    "lowest",
-    "highest",
-    f"episodes to {GOAL:.0%} of the gain",
-    "violations",
-    "seconds",
-)
+HELP = "compare agents and rules of optimism over seeds"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,55 +28,62 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     """All but the model."""
     parser.add_argument(
         "--rules",
-        type=read_rules,
+        "--agents",
+        type=_read_agents,
         default="certified,mvp,practical,greedy",
         metavar="R,...",
-        help=f"rules, of {', '.join(RULES)}, or module:Class, with constants after a colon, such "
-        "as mvp:c1=1,c2=1 (default: %(default)s)",
+        help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )
     add_learning(parser, seeds=5)
+    parser.add_argument("--save", metavar="FOLDER", help="keep every run, and go on from there")
+    parser.add_argument(
+        "--form",
+        choices=("plain", "markdown", "latex"),
+        default="plain",
+        help="how the table is written (default: plain)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    seeds = range(args.seed, args.seed + args.seeds)
-    jobs = [(name, one, None) for name in args.rules for one in seeds]
-    name, flat = learn_all(args, model_words(args.typed, _add_own), jobs)
-    runs = [flat[i : i + args.seeds] for i in range(0, len(flat), args.seeds)]
-    first = min(float(run.policy_values[0]) for run in flat)
-    rows = [_make_row(same, first) for same in runs]
-    print(
-        f"{name}: optimal value {flat[0].optimal_value:.10g}, {args.episodes:,} episodes, "
-        f"mean over {args.seeds} seeds"
-    )
-    print(table(HEADERS, rows))
-    print(
-        f"The gain goes from {first:.7g}, the lowest value of a first policy, to the optimum; "
-        "episodes: median over seeds"
-    )
-    from pkd.cli.regret_plot import draw_regret
+    from pkd.experiments.comparison import Comparison
+    from pkd.experiments.spec import ModelSpec, label_model, make_grid
 
-    title = f"{name}, {args.episodes:,} episodes"
-    write_files(args.csv, HEADERS, rows, args.plot, lambda: draw_regret(title, runs))
+    words = model_words(args.typed, _add_own)
+    grid = make_grid(
+        ModelSpec(label_model(words), words),
+        args.rules,
+        args.episodes,
+        range(args.seed, args.seed + args.seeds),
+        delta=args.delta,
+        replan=args.replan,
+    )
+    comparison = Comparison(run_with(argparse.Namespace(dask=None, **vars(args)), grid, args.save))
+    [model] = comparison.results.models
+    print(
+        f"{model}: optimal value {comparison.results[0].optimal_value:.10g}, {args.episodes:,} "
+        f"episodes, mean over {args.seeds} seeds, 95% bootstrap intervals"
+    )
+    print(comparison.table(args.form))
+    first = comparison.first_value(model)
+    if first is not None:
+        print(
+            f"The gain goes from {first:.7g}, the lowest value of a first policy, to the optimum; "
+            "episodes: median over seeds"
+        )
+    write_files(args.csv, comparison.headers, comparison.lines(), args.plot, comparison.plot)
     return 0
 
 
-def _make_row(runs: list[pkd.Run], first: float) -> tuple[Cell, ...]:
-    """Means over the seeds, the range of the regret, and the median of the episodes to the goal.
+def _read_agents(text: str) -> list[str]:
+    from pkd.experiments.spec import make_agent, split_agents
 
-    first: where the gain starts.
-    """
-    count, optimum = len(runs), runs[0].optimal_value
-    regrets = [float(run.regret[-1]) for run in runs]
-    regret = sum(regrets) / count
-    reached = sorted(run.episodes_to(GOAL, first) or float("inf") for run in runs)[count // 2]
-    return (
-        runs[0].label,
-        optimum - regret / len(runs[0].returns),
-        sum(float(run.policy_values[-1]) for run in runs) / count,
-        regret,
-        min(regrets),
-        max(regrets),
-        int(reached) if reached < float("inf") else f"> {len(runs[0].returns)}",
-        sum(run.violations for run in runs),
-        round(sum(run.seconds for run in runs) / count, 3),
-    )
+    names = split_agents(text)
+    findings: list[str] = []
+    for name in names:
+        try:
+            make_agent(name)
+        except ModelError as problem:
+            findings.extend(problem.findings)
+    if findings:
+        raise argparse.ArgumentTypeError("; ".join(findings))
+    return names

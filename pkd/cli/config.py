@@ -23,7 +23,7 @@ import attrs
 
 from pkd.model import ModelError
 
-__all__ = ["insert_experiment_file"]
+__all__ = ["insert_experiment_file", "list_flags"]
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ def insert_experiment_file(words: list[str]) -> tuple[list[str], Origin | None]:
             break
     else:
         return words, None
-    flags = list(_list_flags(path, _read(path)))
+    flags = list(list_flags(path, _read(path)))
     origin = Origin(path, tuple(flag.partition("=")[0] for flag in flags))
     return [*rest[:1], *flags, *rest[1:]], origin
 
@@ -62,7 +62,8 @@ def _read(path: str) -> dict[str, Any]:
         raise ModelError(f"{path}: expected a TOML file: {problem}") from None
 
 
-def _list_flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
+def list_flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
+    """The words of the command line that the keys of a table stand for."""
     for key, value in entries.items():
         if key == "options":
             if not isinstance(value, dict):

@@ -34,20 +34,16 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     Bern   134
     Ulm    7.5
     """
-    cells = [[number(value) for value in row] for row in rows]
-    lines = [list(headers), *cells]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(headers))]
-    right = [_is_numeric([row[i] for row in cells]) for i in range(len(headers))]
-    aligned = (
-        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(x, widths, right, strict=True))
-        for x in lines
-    )
-    return "\n".join(line.rstrip() for line in aligned)
+    from pkd.results.tables import format_table
+
+    return format_table(headers, rows)
 
 
 def number(value: Cell) -> str:
     """A number with seven digits that matter, anything else as it is."""
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
+    from pkd.results.tables import format_number
+
+    return format_number(value)
 
 
 def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
@@ -93,22 +89,3 @@ def save_figure(figure: Figure, path: Path) -> None:
 
     with replacing(path) as file:
         figure.savefig(file, format=kind, dpi=150)
-
-
-def _is_numeric(column: Sequence[str]) -> bool:
-    """Whether a column holds numbers.
-
-    "> 200" and "1,000" are numbers; nothing and "never" may stand among them.
-    """
-    cells = [cell for cell in column if cell not in ("", "never")]
-    return bool(cells) and all(
-        _is_number(cell.removeprefix("> ").replace(",", "").rstrip("%")) for cell in cells
-    )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

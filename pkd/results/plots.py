@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkd.results.intervals import bootstrap_mean
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+    from pkd.experiments.record import Record
     from pkd.results.run import Run
 
 POINTS = 2000  # of a curve; more would only make files large
+BAND_POINTS = 200  # of a band: each is a bootstrap
+WINDOWS = 60  # over which returns are averaged where the value of a policy is not known
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
+COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442",
+)  # fmt: skip
 
 
 def make_axes(ax: Axes | None = None) -> Axes:
@@ -24,28 +34,84 @@ def make_axes(ax: Axes | None = None) -> Axes:
     return Figure(figsize=(7, 4.5), layout="constrained").subplots()
 
 
-def plot_regret(runs: Sequence[Run], ax: Axes | None = None, **line: Any) -> Axes:
+def plot_regret(runs: Sequence[Run | Record], ax: Axes | None = None, **line: Any) -> Axes:
     """Draws the mean cumulative regret of runs that differ in their seed.
 
-    The band goes from the lowest run to the highest. line: options of matplotlib's `plot`.
+    The band is the 95% bootstrap interval of the mean over seeds. line: options of matplotlib's
+    `plot`.
     """
     ax = make_axes(ax)
     k = thin(min(len(run.returns) for run in runs))
-    curves = np.array([run.regret[k] for run in runs])
-    (drawn,) = ax.plot(k + 1, curves.mean(axis=0), label=line.pop("label", runs[0].label), **line)
+    regrets = [run.regret for run in runs]
+    mean = np.mean([regret[k] for regret in regrets], axis=0)
+    (drawn,) = ax.plot(k + 1, mean, label=line.pop("label", runs[0].label), **line)
     if len(runs) > 1:
-        ax.fill_between(
-            k + 1,
-            curves.min(axis=0),
-            curves.max(axis=0),
-            color=drawn.get_color(),
-            alpha=0.2,
-            linewidth=0,
-        )
+        k = thin(min(map(len, regrets)), BAND_POINTS)
+        band = bootstrap_mean(np.array([regret[k] for regret in regrets]))
+        ax.fill_between(k + 1, band.low, band.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     ax.set_xlabel("episode")
     ax.set_ylabel("cumulative regret")
     ax.legend()
     return ax
+
+
+def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figure:
+    """One row for each title. Left: cumulative regret, its mean over seeds and the interval of it.
+    Right: the mean value of the policy in use, and the exact optimum.
+
+    groups: for each title the runs of every agent, which differ in their seeds. Where regret is
+    estimated, the value is the mean return since the last point, and the legend says so.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.2 * len(groups)), layout="constrained")
+    rows = figure.subplots(len(groups), 2, squeeze=False)
+    for (title, agents), (left, right) in zip(groups.items(), rows, strict=True):
+        for ax in (left, right):
+            ax.set_prop_cycle(color=COLOURS)
+        for runs in agents:
+            label = _write_label(runs)
+            plot_regret(runs, ax=left, label=label)
+            _plot_value(runs, right, label)
+        optimum = agents[0][0].optimal_value
+        right.axhline(optimum, color="black", linestyle=":", label="exact optimum")
+        # Rules with theory constants and with small ones lie orders of magnitude apart.
+        if len(agents) > 1 and all(run.regret[-1] > 0 for runs in agents for run in runs):
+            left.set_yscale("log")
+        left.set_title(title)
+        right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
+        seeds = len(agents[0])
+        said = f"mean over {seeds} seeds; bands: 95% bootstrap intervals"
+        right.set_title(said if seeds > 1 else "one seed")
+        right.legend()
+    return figure
+
+
+def _plot_value(runs: Sequence[Run | Record], ax: Axes, label: str) -> None:
+    """The mean value of the policy in use."""
+    count = len(runs[0].returns)
+    # Many early episodes and few late ones: the axis is logarithmic.
+    if _is_exact(runs):
+        k = np.unique(np.geomspace(1, count, POINTS).astype(int)) - 1
+        mean = np.mean([run.policy_values[k] for run in runs], axis=0)
+        ax.step(k + 1, mean, where="post", label=label)
+    else:
+        k = np.unique(np.geomspace(1, count, WINDOWS).astype(int)) - 1
+        sums = np.cumsum(np.mean([run.returns for run in runs], axis=0))[k]
+        mean = np.diff(sums, prepend=0.0) / np.diff(k, prepend=-1)
+        ax.step(k + 1, mean, where="pre", label=label)
+
+
+def _write_label(runs: Sequence[Run | Record]) -> str:
+    """The agent, whether its regret is only estimated, and what is guaranteed."""
+    label, guarantee = runs[0].label, runs[0].guarantee
+    estimated = "" if _is_exact(runs) else ", estimated"
+    told = guarantee in label.lower()
+    return f"{label}{estimated}" if told else f"{label}{estimated}, {guarantee}"
+
+
+def _is_exact(runs: Sequence[Run | Record]) -> bool:
+    return not any(np.isnan(run.policy_values).any() for run in runs)
 
 
 def plot_values(runs: Sequence[Run], ax: Axes | None = None) -> Axes:
@@ -69,12 +135,12 @@ def plot_values(runs: Sequence[Run], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def thin(count: int) -> np.ndarray:
-    """At most POINTS of the episodes 0 to count - 1, the first and the last among them.
+def thin(count: int, points: int = POINTS) -> np.ndarray:
+    """At most so many points of the episodes 0 to count - 1, the first and the last among them.
 
     Half of them are even on a plain axis, half on a logarithmic one.
     """
-    half = min(count, POINTS // 2)
+    half = min(count, points // 2)
     return np.unique([np.linspace(0, count - 1, half), np.geomspace(1, count, half) - 1]).astype(
         int
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from pkd import __version__
 from pkd.optimism import Optimism, from_config
+from pkd.results.intervals import bootstrap_mean
 from pkd.results.markup import STYLE, escape, table
 from pkd.results.plots import plot_regret, plot_values
 from pkd.results.run import MOST_DECISIONS, Run
@@ -86,13 +87,14 @@ def _write_comparison(groups: Sequence[Sequence[Run]]) -> str:
         "seeds",
         "optimum",
         "regret",
-        "lowest to highest",
+        "95% interval",
         *_LATE,
         "violations of optimism",
     ]
     rows = []
     for group in groups:
         final = [float(run.regret[-1]) for run in group]
+        interval = bootstrap_mean(np.array(final))
         violations, plans = (
             sum(run.violations for run in group),
             sum(len(run.plans) for run in group),
@@ -105,7 +107,7 @@ def _write_comparison(groups: Sequence[Sequence[Run]]) -> str:
                 _name_seeds(group),
                 _format_number(group[0].optimal_value),
                 _format_number(float(np.mean(final))),
-                f"{_format_number(min(final))} to {_format_number(max(final))}"
+                f"{_format_number(float(interval.low))} to {_format_number(float(interval.high))}"
                 if len(group) > 1
                 else "",
                 _format_number(float(np.mean([_measure_late_regret(run) for run in group]))),
@@ -129,8 +131,8 @@ def _write_comparison(groups: Sequence[Sequence[Run]]) -> str:
 
 
 _MEANS = (
-    "Means over seeds; of the episodes to the goal the median. The gain goes from the value of the "
-    "first policy (the lowest of the runs of one model) to the optimum."
+    "Means over seeds with bootstrap intervals; of the episodes to the goal the median. The gain "
+    "goes from the value of the first policy (the lowest of the runs of one model) to the optimum."
 )
 _LATE = ("regret per episode, last tenth", f"episodes to {GOAL:.0%} of the gain")
 
@@ -158,7 +160,7 @@ def _draw_joint_figure(groups: Sequence[Sequence[Run]]) -> str:
         )
         drawn = inline(figure, says, "joint")
     band = (
-        " A line is the mean over seeds, its band goes from the lowest to the highest."
+        " A line is the mean over seeds, its band the bootstrap interval of the mean."
         if max(map(len, groups)) > 1
         else ""
     )

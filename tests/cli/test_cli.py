@@ -413,11 +413,9 @@ def test_compare_puts_rules_side_by_side(climb: str) -> None:
     ]
     assert main(words) == 0
     rows = rows_of("rules.csv")
-    assert [row["rule"] for row in rows] == [
-        "MVP, as published",
-        "Greedy (no bonus), no guarantee",
-    ]
-    assert (rows[0]["return per episode"], rows[0]["lowest"], rows[0]["highest"]) == (
+    assert [row["agent"] for row in rows] == ["MVP", "Greedy (no bonus)"]
+    assert [row["guarantee"] for row in rows] == ["as published", "no guarantee"]
+    assert (rows[0]["return per episode"], rows[0]["95% from"], rows[0]["to"]) == (
         "3.0",
         "1.0",
         "1.0",
@@ -609,7 +607,7 @@ BAD_INPUT = [
     ),
     (
         ["compare", "climb.npz", "--rules", "mvp,hope"],
-        "pkd compare: error: argument --rules: optimism rule 'hope' is unknown; expected one of ",
+        "pkd compare: error: argument --rules/--agents: no agent is called 'hope'",
     ),
     (
         ["bound", "--states", "5"],

@@ -74,5 +74,5 @@ def test_a_comparison_names_every_finding_of_every_rule(
     with pytest.raises(SystemExit):
         main(["compare", "two_state_chain", "--rules", "hope,mvp:c3=1,greedy,despair"])
     err: Any = capsys.readouterr().err
-    for word in ("'hope' is unknown", "no constant 'c3'", "'despair' is unknown"):
+    for word in ("called 'hope'", "no constant 'c3'", "called 'despair'"):
         assert word in err

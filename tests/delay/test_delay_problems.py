@@ -6,11 +6,21 @@ import pytest
 import pkd
 import pkd_delay
 from pkd_delay import Delayed
-from pkd_delay.autoscaler import CHAIN, autoscaler
+from pkd_delay.autoscaler import (
+    CHAIN,
+    LOADS,
+    Fleet,
+    Serving,
+    SpotAutoscaler,
+    autoscaler,
+    spot_autoscaler,
+)
 from pkd_delay.problems import grid, random_mdp, riverswim, two_state_chain
 
 
-@pytest.mark.parametrize("make", [riverswim, two_state_chain, random_mdp, grid, autoscaler])
+@pytest.mark.parametrize(
+    "make", [riverswim, two_state_chain, random_mdp, grid, autoscaler, spot_autoscaler]
+)
 def test_every_problem_passes_every_check(make):
     problem = make(horizon=3)
     pkd.check_model(problem.model(), problem.law())
@@ -47,6 +57,13 @@ def test_the_grid_moves_as_named_without_wind():
         (grid, {"wind": -1.0, "rows": 0}, "2 findings"),
         (autoscaler, {"startup": -1}, "startup is -1; expected at least 0"),
         (autoscaler, {"chain": {}}, "4 findings"),
+        (spot_autoscaler, {"kept": 1.5}, "kept is 1.5; expected a probability"),
+        (spot_autoscaler, {"horizon": 0, "max_replicas": 0}, "2 findings"),
+        (
+            spot_autoscaler,
+            {"loads": {"spot": 1.0}, "chain": {"spot": {"spot": 1.0}}},
+            "a load is called 'spot'; expected another name",
+        ),
     ],
 )
 def test_bad_options_are_refused(make, options, message):
@@ -91,3 +108,103 @@ class TestAutoscaler:
             model, late[2].delayed.law(), lambda h, x, y: naive.action(h - len(y.queue), x, y.y)
         )
         assert ignoring < late[2].value - 0.1
+
+
+def expect(fleet, history, horizon, delay, kept):
+    """The best expected return from here on under a constant delay.
+
+    Written from the words alone. The truth is a law over (load, ready, spot); the agent sees the
+    tick `delay` ago and remembers what it did since. fleet: {(load, ready, spot): probability} of
+    the last tick that is seen; history: the actions since, oldest first.
+    """
+    if horizon == 0:
+        return 0.0
+    values = []
+    for a in ("wait", "start one", "start spot", "stop one"):
+        done, pay = (*history, a), 0.0
+        now = {fleet: 1.0}
+        for act in done:  # only the last of them pays now: the others did when they were chosen
+            pay, now = _tick(now, act, kept)
+        if len(done) <= delay:
+            later = expect(fleet, done, horizon - 1, delay, kept)
+        else:
+            _, seen = _tick({fleet: 1.0}, done[0], kept)
+            later = sum(
+                p * expect(state, done[1:], horizon - 1, delay, kept) for state, p in seen.items()
+            )
+        values.append(pay + later)
+    return max(values)
+
+
+def _tick(law, a, kept):
+    """The expected pay of one tick and the law of (load, ready, spot) after it."""
+    pay, after = 0.0, {}
+    for (load, ready, spot), p in law.items():
+        chances = [(kept, True), (1 - kept, False)] if spot else [(1.0, False)]
+        for chance, serves in chances:
+            served = min(LOADS[load], ready + (2.0 if serves else 0.0))
+            pay += p * chance * (served - 0.5 * ready - (0.7 if spot else 0.0))
+            count, runs = ready, serves
+            if a == "start one":
+                count = min(ready + 1, 3)
+            elif a == "start spot" and not spot:
+                runs = True
+            elif a == "stop one" and ready > 1:
+                count = ready - 1
+            elif a == "stop one":
+                runs = False
+            for level, q in CHAIN[load].items():
+                state = (level, count, runs)
+                after[state] = after.get(state, 0.0) + p * chance * q
+    return pay, after
+
+
+class TestSpotAutoscaler:
+    @pytest.mark.parametrize(("delay", "horizon"), [(0, 5), (1, 4), (2, 4)])
+    @pytest.mark.parametrize("kept", [0.95, 0.5])
+    def test_the_optimum_is_that_of_a_search_over_all_histories(self, delay, horizon, kept):
+        problem = spot_autoscaler(horizon=horizon, kept=kept).problem
+        value = pkd_delay.plan(Delayed.constant(problem, delay)).value
+        assert value == pytest.approx(
+            expect(("idle", 1, False), (), horizon, delay, kept), abs=1e-12
+        )
+
+    def test_a_reclaimed_replica_serves_nothing_and_is_gone(self):
+        model = SpotAutoscaler(3, LOADS, 3, 0.5, 2.0, 0.7)
+        ((_, serving, z),) = model.step("peak", Fleet(1, True), "start spot")
+        assert (serving, z) == (Serving("peak", 1, Fleet(1, True)), "spot")
+        assert model.actions("kept", serving) is pkd.CHANCE
+        assert model.reward("peak", Fleet(1, True), "wait") == pytest.approx(-0.5 - 0.7)
+        assert [model.reward(x, serving, None) for x in ("kept", "reclaimed")] == [3.0, 1.0]
+        assert model.step("kept", serving, None) == [(1.0, Fleet(1, True), "peak")]
+        assert model.step("reclaimed", serving, None) == [(1.0, Fleet(1, False), "peak")]
+
+    def test_the_more_expensive_replica_is_stopped_first(self):
+        model = SpotAutoscaler(3, LOADS, 3, 0.5, 2.0, 0.7)
+        after = [
+            model.step("idle", fleet, "stop one")[0][1].then
+            for fleet in (Fleet(2, True), Fleet(1, True))
+        ]
+        assert after == [Fleet(1, True), Fleet(1, False)]
+
+    def test_who_expects_to_lose_every_second_spot_replica_never_starts_one(self):
+        """Under that belief the plan is worth the same in both worlds: it never meets spot.
+
+        Without the spot replica the optimum is that value, too.
+        """
+        compiled = pkd.compile(spot_autoscaler().known())
+        believed = pkd.plan(compiled, spot_autoscaler(kept=0.5).law())
+        optimum = pkd.plan(compiled, spot_autoscaler().law()).value
+        earned = pkd.evaluate(compiled, spot_autoscaler().law(), believed)
+        assert earned == pytest.approx(believed.value, abs=1e-12)
+        without = pkd_delay.plan(autoscaler(max_replicas=3, startup=0, price=0.5)).value
+        assert earned == pytest.approx(without, abs=1e-12)
+        assert earned < 0.9 * optimum
+
+    def test_a_learner_without_bonus_never_sees_spot_and_a_certified_one_learns_it(self):
+        problem = spot_autoscaler(horizon=12, max_delay=1)
+        greedy = pkd_delay.learn(problem, 3000, optimism=pkd.Greedy())
+        certified = pkd_delay.learn(problem, 3000)
+        assert sum(greedy.counts.get("spot", {}).values()) == 0
+        assert sum(certified.counts["spot"].values()) > 1000
+        assert certified.policy_values[-1] > greedy.policy_values.max() + 0.5

@@ -171,8 +171,8 @@ def assert_episodes(case: Any, compiled: Compiled, episodes: int = 4000) -> None
     error = STANDARD_ERRORS * math.sqrt(variance / episodes) + 1e-9 * case.scale
     assert abs(returns.mean() - mean) <= error
     named = compiled.named_counts(tally)
-    learned = case.met.features  # of an unknown reward only the moments are kept
-    found = {(z, x): n for z, row in named.items() for x, n in row.items() if z in learned}
+    laws = {z: row for z, row in named.items() if z not in compiled.reward_index}
+    found = {(z, x): n for z, row in laws.items() for x, n in row.items()}
     assert set(found) <= set(seen)
     for pair, expected in seen.items():
         # The number in one episode is at most `most`, so its variance is at most most * expected.

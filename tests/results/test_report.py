@@ -171,7 +171,7 @@ def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
         "Comparison",
         *(f"Ladder: MVP, practical constants, no guarantee, seed {seed}" for seed in (0, 1)),
     ]
-    assert "its band goes from the lowest to the highest" in " ".join(found.said("figcaption"))
+    assert "its band the bootstrap interval of the mean" in " ".join(found.said("figcaption"))
 
 
 def test_other_configurations_are_lines_of_their_own() -> None:

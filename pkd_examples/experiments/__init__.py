@@ -1,0 +1,1 @@
+"""Experiment files for the examples, one for each registered name: `pkd experiment NAME`."""

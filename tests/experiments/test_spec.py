@@ -1,0 +1,216 @@
+"""Experiments in words: agents and models by name, and one error for everything that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pkd
+from pkd.cli import main
+from pkd.cli.experiment import Live
+from pkd.cli.experiment_file import list_files, read_experiment
+from pkd.experiments.spec import make_agent, make_grid, split_agents
+from pkd.problem import names
+
+HERE = Path(__file__).parent
+CHAIN = "two_state_chain --horizon 3"
+
+
+@pytest.fixture(autouse=True)
+def _agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "grid.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_agent_is_a_rule_with_constants_or_a_class_with_options() -> None:
+    assert make_agent("mvp:c1=1,c2=2") == pkd.MVP(c1=1, c2=2)
+    assert make_agent("practical:monotone=true") == pkd.MVP(0.5, 0.25, 1.0, True)
+    agent: Any = make_agent("agents_for_tests:QLearning:rate=0.5,show=false")
+    assert (agent.rate, agent.show) == (0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("mvpp", "no agent is called 'mvpp'; did you mean 'mvp'"),
+        ("mvp:c9=1", "mvp has no constant 'c9'; expected c1, c2"),
+        ("agents_for_tests:Nobody", "cannot be imported"),
+        ("agents_for_tests:QLearning:speed=1", "its options are rate, show"),
+        ("os:getcwd", "expected a pkd.Agent or a rule of optimism, found str"),
+    ],
+)
+def test_bad_words_of_an_agent_are_explained(words: str, said: str) -> None:
+    with pytest.raises(pkd.ModelError, match=said):
+        make_agent(words)
+
+
+def test_a_comma_before_an_option_belongs_to_its_agent() -> None:
+    words = "mvp:c1=1,c2=1,greedy,m:Q:rate=2,posterior"
+    assert split_agents(words) == ["mvp:c1=1,c2=1", "greedy", "m:Q:rate=2", "posterior"]
+
+
+def test_one_error_names_every_finding() -> None:
+    with pytest.raises(pkd.ModelError) as caught:
+        make_grid(["nowhere", f"{CHAIN} --wrong 1"], ["mvpp", 3], 0, -1, delta=2, replan="never")
+    starts = ("episodes is 0", "delta is 2", "replan is", "seeds is -1")
+    starts = (*starts, "model 1: no model", "model 2: unrec", "agent 1: no agent", "agent 2: it")
+    assert [f.startswith(s) for f, s in zip(caught.value.findings, starts, strict=True)] == [
+        True
+    ] * 8
+
+
+def test_options_make_different_labels() -> None:
+    models = ["two_state_chain", "two_state_chain --horizon 4"]
+    grid = make_grid(
+        models, ["agents_for_tests:QLearning", "agents_for_tests:QLearning:rate=2"], 5, 1
+    )
+    assert [model.label for model in grid.models] == models
+    assert [agent.label for agent in grid.agents] == [
+        "QLearning (agents_for_tests:QLearning)",
+        "QLearning (agents_for_tests:QLearning:rate=2)",
+    ]
+
+
+def test_two_models_with_one_label_are_refused() -> None:
+    problem = pkd.TabularMDP([[[1.0]]], [[1.0]], horizon=2)
+    with pytest.raises(pkd.ModelError, match="2 models are called"):
+        make_grid([problem, problem], "greedy", 5, 1)
+
+
+def test_a_file_is_read_as_its_words(tmp_path: Path) -> None:
+    text = """
+    episodes = 7
+    seeds = [4, 2]
+    agents = ["greedy", { agent = "mvp", c1 = 1.0, label = "mine" }]
+    [[models]]
+    model = "two_state_chain"
+    horizon = 3
+    [[models]]
+    model = "inventory"
+    label = "shop"
+    options = { lead_time = 2 }
+    [outputs]
+    folder = "there"
+    """
+    grid, outputs = read_experiment(write(tmp_path, text))
+    assert (grid.episodes, grid.seeds, outputs.folder) == (7, (4, 2), "there")
+    assert [model.label for model in grid.models] == ["two_state_chain --horizon 3", "shop"]
+    assert grid.models[1].words == ("inventory", "--option=lead_time=2")
+    assert [agent.label for agent in grid.agents] == ["Greedy (no bonus)", "mine"]
+    assert grid.agents[1].words == "mvp:c1=1.0"
+
+
+def test_a_bad_file_gets_one_error_with_every_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+    episods = 7
+    seeds = 0
+    agents = ["mvpp", 3]
+    models = [{ horizon = 3 }, "two_state_chain --horizon x"]
+    outputs = { folde = "x" }
+    """
+    assert main(["experiment", str(write(tmp_path, text))]) == 2
+    said = capsys.readouterr().err
+    for finding in (
+        "8 findings",
+        "episodes is missing",
+        "episods: expected one of",
+        "outputs: expected a table with folder",
+        "model 1: a table of a model needs model = NAME",
+        "agent 2: expected words or a table, found 3",
+        "seeds is 0",
+        "--horizon: expected a whole number",
+        "no agent is called 'mvpp'",
+    ):
+        assert finding in said
+
+
+def test_every_registered_model_has_an_experiment_file() -> None:
+    files = list_files()
+    assert set(names()) <= set(files)
+    for path in files.values():
+        grid, _ = read_experiment(path)
+        assert len(grid) >= 10
+
+
+def test_the_command_runs_a_file_and_says_what_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agents = '["greedy", "agents_for_tests:Random"]'
+    text = f'models = ["{CHAIN}"]\nagents = {agents}\nepisodes = 5\nseeds = 2\n'
+    file = str(write(tmp_path, text))
+    assert main(["experiment", file, "--status"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["0", "0", "2"]
+    words = ["experiment", file, "--csv", "runs.csv", "--plot", "regret.svg", "--form", "markdown"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert out.count("| exact ") == out.count("| estimated ") == 1
+    assert "4 runs of 5 episodes in out/grid" in out
+    assert Path("runs.csv").read_text().count("\n") == 5
+    assert "<svg" in Path("regret.svg").read_text()
+    assert main(["experiment", file, "--status"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["2", "0", "0"]
+
+
+def test_compare_goes_on_from_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("PKD_TEST_LOG", str(log))
+    folder = str(tmp_path / "f")
+    words = ["compare", *CHAIN.split(), "--rules", "greedy,agents_for_tests:Random"]
+    words += ["--episodes", "5", "--save", folder, "--seeds"]
+    assert [main([*words, seeds]) for seeds in ("1", "3", "3")] == [0, 0, 0]
+    assert log.read_text().count("\n") == 3
+    assert "estimated" in capsys.readouterr().out
+
+
+def test_an_unknown_file_names_the_installed_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "nothing.toml"]) == 2
+    assert "there is no experiment file nothing.toml; expected a path, or one of" in (
+        capsys.readouterr().err
+    )
+
+
+def test_the_live_table_renews_itself_and_leaves_nothing() -> None:
+    written: list[str] = []
+    grid = make_grid(CHAIN, "greedy", 5, 2)
+    live = Live(grid, written.append)
+    live.begin(2)
+    live.drawn = 0.0
+    live.finish(pkd.experiment(CHAIN, "greedy", 5, 1)[0], computed=True)
+    live.end()
+    text = "".join(written)
+    assert "0/2" in text
+    assert "1/2" in text
+    assert "50%" in text
+    assert text.endswith("\x1b[J")
+
+
+def test_the_table_is_written_in_three_forms() -> None:
+    found = pkd.compare({"a_b": CHAIN}, {"x_1": "greedy", "y": "posterior"}, 20, 3)
+    assert found.table().splitlines()[1].startswith("x_1")
+    assert found.table("markdown").splitlines()[1].startswith("| ----")
+    latex = found.table("latex")
+    assert "\\toprule" in latex
+    assert "x\\_1 &" in latex
+    with pytest.raises(pkd.ModelError, match="expected one of plain, markdown, latex"):
+        found.table("html")
+
+
+def test_the_figure_names_bands_and_estimates() -> None:
+    agents = {"q": "agents_for_tests:QLearning:show=false", "g": "posterior"}
+    figure = pkd.compare(CHAIN, agents, 30, 3).plot()
+    left, right = figure.axes
+    labels = [text.get_text() for text in left.get_legend().get_texts()]
+    assert labels == ["q, estimated, no guarantee", "g, no guarantee"]
+    assert "95% bootstrap intervals" in right.get_title()
