@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test slow pythons lint docs bench clean
+.PHONY: help demo test coverage slow fuzz pythons lint docs bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -14,8 +14,14 @@ demo: .venv/ready  ## the autoscaler learned, compared and plotted to out/demo.p
 test: .venv/ready-test  ## run the tests, without the slow ones
 	$(BIN)/python -m pytest -n auto
 
+coverage: .venv/ready-test  ## the same tests, and which branches outside of the kernels they miss
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
 slow: .venv/ready-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow
+
+fuzz: .venv/ready-test  ## attack everything with random and damaged input for four minutes
+	$(BIN)/python -m tests.fuzz --seconds 240
 
 pythons:  ## run the tests with every Python from 3.11 on that is here; names the missing ones
 	bash .ci/pythons
@@ -36,7 +42,7 @@ bench: .venv/ready-bench  ## measure and write the tables into out/
 	$(BIN)/python benchmarks/delay_planning.py --peak 10 --out out
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-* build dist out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* .coverage* build dist out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) --editable .

@@ -24,7 +24,7 @@ from pkd.explore import overrides
 from pkd.model import Law, ModelError
 from pkd.optimism import Certified, Optimism
 from pkd.planning import Model, Plan, check_schedule, make_plan, resolve
-from pkd.results.files import read_npz, write_npz
+from pkd.results.files import DAMAGE, read_npz, write_npz
 from pkd.results.run import Run
 from pkd.results.values import refuse_unwritable
 from pkd.schedule import NAMED, NEVER, Replan, Schedule, read_schedule
@@ -313,9 +313,13 @@ class Trial:
                 f"{meta.get('checkpoint')}"
             )
         progress = arrays.pop("progress", np.zeros(0))
-        done = int(progress[0]) if progress.shape == (5,) else -1
+        sound = progress.shape == (5,) and progress.dtype == np.float64
+        done = int(progress[0]) if sound and np.isfinite(progress[[0, 1, 4]]).all() else -1
         kept = {name: arrays.pop(name, np.zeros(0)) for name in PER_EPISODE}
-        if done < 0 or any(array.shape != (done,) for array in kept.values()):
+        if done < 0 or any(
+            (array.shape, array.dtype) != ((done,), getattr(self, name).dtype)
+            for name, array in kept.items()
+        ):
             raise ModelError(f"{path} is damaged: its arrays do not fit the run")
         if done > self.last:
             raise ModelError(
@@ -323,10 +327,10 @@ class Trial:
             )
         try:
             self.learning.restore(arrays)
-        except ModelError as error:
-            raise ModelError(f"{path} is damaged: {'; '.join(error.findings)}") from None
-        if self.simulator is not None:
-            self.simulator.reveal_rng.bit_generator.state = meta["reveal"]
+            if self.simulator is not None:
+                self.simulator.reveal_rng.bit_generator.state = meta["reveal"]
+        except DAMAGE as error:
+            raise ModelError(f"{path} is damaged: {' '.join(str(error).split())}") from None
         self.done, self.seconds, self.value, self.lower = done, *map(float, progress[1:4])
         self.lower_at = int(progress[4])
         self._reserve(done)

@@ -13,7 +13,7 @@ from pkd.engine import Compiled, compile
 from pkd.engine.belief import CONSTANTS, N_ARRAYS, NO_DRAWS, Belief
 from pkd.engine.compiled import Act, Counts, Truth
 from pkd.model import Law, ModelError, PartiallyKnownMDP
-from pkd.optimism import MVP, Optimism
+from pkd.optimism import ALL_ROUNDS, DRAWS, MVP, PYTHON, Optimism
 from pkd.problem import Problem, read, unpack
 from pkd.progress import watch, working
 from pkd.results.files import read_npz, write_npz
@@ -256,6 +256,12 @@ class Plan:
                 int(compiled.row_ptr[len(template.n)]) + len(template.n),
             ):
                 raise ModelError(f"{path} does not fit the model: its draws have other outcomes")
+            most = len(draws) if form == DRAWS else ALL_ROUNDS
+            if form not in range(PYTHON + 1) or rounds not in range(1, most + 1):
+                raise ModelError(
+                    f"{path} is not a plan that pkd saved: no rule has the form {form:g} with "
+                    f"{rounds:g} rounds"
+                )
             belief = Belief._make([*parts, int(form), *constants, int(rounds), draws, None])
             return cls(compiled, belief, arrays["choices"], value)
         except (KeyError, TypeError, ValueError) as problem:

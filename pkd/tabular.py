@@ -44,7 +44,8 @@ def _frozen_array(value: Any) -> Any:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        return value  # not an array of numbers: `_findings` says so, together with everything else
+        # Not numbers: `find_faults` says so, together with everything else. An array means numbers.
+        return value.tolist() if isinstance(value, np.ndarray) else value
     array.flags.writeable = False
     return array
 

@@ -294,3 +294,29 @@ def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int
             rng.choice(values): rng.randint(50, 4000)
         }
     return {value: rng.choice([1, 2, 30]) for value in values if rng.random() < 0.6}
+
+
+def random_shape(seed: int) -> Shape:
+    """A shape without hypothesis, for long runs over seeds."""
+    rng = random.Random(seed)
+    return Shape(
+        seed=seed,
+        horizon=rng.randint(1, 4),
+        n_x=rng.randint(1, len(XS)),
+        n_y=rng.randint(1, len(YS)),
+        n_actions=rng.randint(1, len(ACTIONS)),
+        n_features=rng.randint(1, 3),
+        chance=rng.choice([0.0, 0.3, 0.6]),
+        end=rng.choice([0.0, 0.2]),
+        known=rng.choice([0.0, 0.4]),
+        settlement=rng.random() < 0.5,
+        spread_start=rng.random() < 0.5,
+        rewards=rng.choice([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0)]),
+        unknown_rewards=rng.random() < 0.5,
+        declared=rng.random() < 0.5,
+        shares=rng.random() < 0.5,
+        extra_features=rng.choice([None, 0, 5]),
+        narrow=rng.random() < 0.5,
+        hindsight=rng.random() < 0.5,
+        data=rng.choice(["none", "few", "many"]),
+    )

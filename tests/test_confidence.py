@@ -201,3 +201,9 @@ def test_impossible_counts_are_refused(counts: list[float]) -> None:
 def test_an_impossible_bound_is_refused() -> None:
     with pytest.raises(ModelError, match="branching is 3; expected a whole number from 1 to 2"):
         radius([1, 2], 0.05, branching=3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
+def test_a_radius_needs_a_probability_strictly_between_0_and_1(delta: float) -> None:
+    with pytest.raises(ModelError):
+        radius([3, 4], delta)

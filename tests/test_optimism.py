@@ -48,7 +48,7 @@ def random_case(seed: int) -> Case:
 @pytest.mark.parametrize("seed", range(50))
 def test_every_plan_with_theory_constants_is_an_upper_bound(seed: int) -> None:
     case = random_case(seed)
-    run = pkd.learn(case.model, case.law, 3000, seed=seed)
+    run = pkd.learn(case.model, case.law, 3000, seed=seed, optimism=pkd.MVP())
     assert run.optimal_value == pytest.approx(
         reference.optimal(case.model, case.law).value, abs=1e-10 * case.scale
     )
@@ -94,7 +94,8 @@ def test_regret_stays_below_the_explicit_bound_where_it_says_something() -> None
     episodes = 6_000_000
     bound = pkd.bounds.regret_bound(TwoArms(), episodes, 0.05)
     assert bound < episodes
-    run = pkd.learn(TwoArms(), {"arm": {0: 0.9, 1: 0.1}}, episodes, seed=1)
+    law = {"arm": {0: 0.9, 1: 0.1}}
+    run = pkd.learn(TwoArms(), law, episodes, seed=1, optimism=pkd.MVP(), replan="every")
     assert np.sum(run.upper_values) - np.sum(run.policy_values) <= bound
     assert 0 < run.regret[-1] <= bound
 
@@ -103,7 +104,7 @@ def test_regret_stays_below_the_explicit_bound_where_it_says_something() -> None
 def test_the_explicit_bound_covers_the_excess_of_the_upper_values(seed: int) -> None:
     """The theorem bounds sum_k (V^k - V^pi_k), which is more than the regret."""
     case = random_case(seed)
-    run = pkd.learn(case.model, case.law, 2000, seed=seed, replan="every")
+    run = pkd.learn(case.model, case.law, 2000, seed=seed, replan="every", optimism=pkd.MVP())
     assert run.regret[-1] <= np.sum(run.upper_values - run.policy_values) + 1e-6 * case.scale
     assert np.sum(run.upper_values - run.policy_values) <= pkd.bounds.regret_bound(
         case.model, 2000, 0.05

@@ -13,6 +13,7 @@ import json
 import os
 import struct
 import time
+import tokenize
 import uuid
 import zipfile
 import zlib
@@ -55,6 +56,7 @@ DAMAGE = (
     TypeError,
     ValueError,
     struct.error,
+    tokenize.TokenError,  # NumPy tokenizes a header that it cannot read
     zipfile.BadZipFile,
     zlib.error,
 )

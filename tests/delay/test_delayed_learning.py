@@ -25,7 +25,8 @@ def test_with_theory_constants_regret_flattens_and_no_plan_is_below_the_optimum(
 @pytest.mark.parametrize("delay_law", ["known", "unknown"])
 @pytest.mark.parametrize("replan", ["every", "doubling"])
 def test_every_plan_with_theory_constants_is_optimistic(delay_law, replan):
-    run = pkd_delay.learn(DELAYED, 300, delay_law=delay_law, replan=replan, seed=3)
+    theory = pkd.MVP()
+    run = pkd_delay.learn(DELAYED, 300, delay_law=delay_law, replan=replan, seed=3, optimism=theory)
     assert run.violations == 0
     assert np.all(run.policy_values <= run.optimal_value + 1e-9)
 

@@ -116,6 +116,8 @@ def test_the_first_order_bound_follows_each_delay():
     ]
     found = late.first_order(delays, 20, 1, 50, K)
     assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
+    wide = 50 * log(32 * 20 * 50 * n * K / 0.05)
+    assert found.lower_order == pytest.approx(2640 * 20 * log(e * K * 20) * n * wide)
 
 
 def test_the_first_order_bound_with_equal_delays_is_theorem_one():
@@ -222,3 +224,32 @@ def test_a_crude_maximal_delay_lengthens_the_queues_of_hazards_by_one():
     assert (crude.leading / growth) ** 2 - (tight.leading / growth) ** 2 == pytest.approx(
         12 * longer
     )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0])
+def test_a_certain_or_impossible_failure_is_refused(delta):
+    with pytest.raises(pkd.ModelError, match="strictly between 0 and 1"):
+        bounds.general([2], horizon=2, n_y=2, episodes=10, delta=delta)
+
+
+def test_one_feature_without_an_outcome_is_refused_among_others():
+    with pytest.raises(pkd.ModelError, match="branching is 0"):
+        bounds.general([0, 5], horizon=2, n_y=2, episodes=10)
+
+
+def test_one_negative_delay_is_refused_among_others():
+    with pytest.raises(pkd.ModelError, match="max_delay is -1"):
+        late.first_order([[-1, 3]], 5, 1, 2, 100)
+
+
+def test_a_bound_that_equals_the_trivial_one_says_nothing_yet():
+    assert bounds.smallest_episodes(lambda k: 8.0, 1.0) == 9
+
+
+def test_the_largest_delay_is_the_limit_that_a_learner_is_told():
+    """Queues of hazards end at D = 3, the largest of the delays, unless another D is given."""
+    sizes = ([[0, 3]], 9, 2, 2, 1e4)
+    waits = [[1, 1]]
+    found = late.first_order(*sizes, inter_arrivals=waits)
+    assert found == late.first_order(*sizes, inter_arrivals=waits, max_delay=3)
+    assert found != late.first_order(*sizes, inter_arrivals=waits, max_delay=1)

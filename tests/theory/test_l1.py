@@ -2,8 +2,9 @@
 over all sample sequences.
 """
 
+from fractions import Fraction
 from itertools import product
-from math import comb, exp, log, prod
+from math import comb, e, exp, log, prod, sqrt
 
 import numpy as np
 import pytest
@@ -149,6 +150,41 @@ def test_the_exact_divergence_is_the_sum_over_all_sample_sequences(n, d):
 def test_each_divergence_is_at_most_the_next(degree, n, d, scale):
     found = l1.divergence(degree, n, d, scale)
     assert 0 < found.kl <= found.kl_from_chi_square <= found.bound
+
+
+def remainder(n, p, a, x, k):
+    """E_{N ~ B(n, p)} [a^N sum_{l > k} C(N, l) x^l], term by term."""
+    return sum(
+        comb(n, N) * p**N * (1 - p) ** (n - N) * a**N * comb(N, l) * x**l
+        for N in range(n + 1)
+        for l in range(k + 1, N + 1)  # noqa: E741 - the paper's letter
+    )
+
+
+def taylor(n, p, a, x, k, tau):
+    """The right side of the lemma: C(n, k+1) (a p x)^(k+1) (a p (1 + tau x) + 1 - p)^(n-k-1)."""
+    base = a * p * (1 + tau * x) + 1 - p
+    return comb(n, k + 1) * (a * p * x) ** (k + 1) * base ** (n - k - 1)
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(6, 2, 2), (9, 3, 4), (12, 1, 2)])
+def test_the_remainder_of_a_binomial_sum_is_one_term_of_taylor(n, d, k):
+    """Some tau in [0, 1] gives equality; the right side grows with tau."""
+    p, a, x = Fraction(1, d), Fraction(7, 6), Fraction(1, 4)
+    assert taylor(n, p, a, x, k, 0) <= remainder(n, p, a, x, k) <= taylor(n, p, a, x, k, 1)
+    assert remainder(n, p, a, x, k) > taylor(n, p, a, x, k, 1) / 10  # a tenth would not do
+
+
+@pytest.mark.parametrize(("n", "d", "k", "scale"), [(60, 2, 4, 0.5), (400, 3, 6, 0.3)])
+def test_the_divergence_bound_covers_the_term_of_taylor_and_is_of_its_size(n, d, k, scale):
+    """It has (e n/(k+1))^(k+1) for C(n, k+1), and 4 for e / sqrt(1 - s^2)."""
+    exact = taylor(n, 1 / d, 1 / sqrt(1 - scale**2), scale**2, k, 1)
+    rough = (e * n / (k + 1)) ** (k + 1) / comb(n, k + 1)
+    found = exp(l1.divergence_bound(k, n, d, scale) / d) - 1
+    assert exact * rough <= found
+    slack = (4 * sqrt(1 - scale**2) / e) ** (k + 1) * (1 + 2 * scale**2 / d) ** (k + 1)
+    growth = ((1 + 2 * scale**2 / d) / (1 + ((1 + scale**2) / sqrt(1 - scale**2) - 1) / d)) ** n
+    assert found == pytest.approx(exact * rough * slack * growth, rel=0.5)
 
 
 def test_as_many_samples_as_equal_moments_tell_nothing():
