@@ -15,6 +15,7 @@ import argparse
 import csv
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,9 @@ def plan(args: argparse.Namespace, delay: int) -> list[str]:
     """The table of planners for one delay."""
     sizes = f"S=6,A=2,B=3,H=8,D={delay}" if args.quick else f"D={delay}"
     cases = {name: _run_planner(name, sizes, args) for name in PEERS}
-    limit = run_case(str(HERE / "planners.py"), ["limit", "--sizes", sizes], args.limit, args.memory)
+    limit = run_case(
+        str(HERE / "planners.py"), ["limit", "--sizes", sizes], args.limit, args.memory
+    )
     ours = cases["pkd"]
     rows = []
     for name, case in cases.items():
@@ -73,7 +76,11 @@ def _run_planner(name: str, sizes: str, args: argparse.Namespace) -> Case:
         if isinstance(python, str):
             return python
     found = subprocess.run(
-        [python, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"]
+        [
+            python,
+            "-c",
+            f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)",
+        ]
     )
     if found.returncode:
         return "skipped: not installed here"
@@ -161,13 +168,16 @@ def describe_machine() -> str:
     )
 
 
-def write_page(page: Path, lines: list[str]) -> None:
-    """Replaces what stands between the two marks of a page."""
+def write_page(page: Path, lines: list[str], figure: Path) -> None:
+    """Replaces what stands between the two marks of a page, and puts the figure beside it."""
     text = page.read_text()
     if BEGIN not in text or END not in text:
         raise SystemExit(f"{page} has no lines {BEGIN} and {END}")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
+    if figure.exists():
+        shutil.copy(figure, page.with_name(figure.name))
+        lines = [*lines, f"![Seconds of planning and of learning by each size]({figure.name})"]
     page.write_text(before + "\n".join([BEGIN, "", *lines, "", END]) + after)
 
 
@@ -196,7 +206,8 @@ def main() -> None:
         parts += [
             run_script("Start-up.", "startup", args),
             run_script(
-                "Learning, S = 10, A = 2, H = 20.", "learning", args, "--cache", str(args.cache), *few
+                "Learning, S = 10, A = 2, H = 20.", "learning", args, "--cache", str(args.cache),
+                *few, *(["--rounds", "1"] if args.quick else []),
             ),
             run_script(
                 "Learning under delay, S = 5, A = 2, H = 10, D = 3, W = 2.", "delay_learning", args,
@@ -210,7 +221,7 @@ def main() -> None:
         words = ["--out", str(args.out), *(["--quick"] if args.quick else [])]
         subprocess.run([sys.executable, str(HERE / "growth.py"), *words], check=True)
     if args.page:
-        write_page(args.page, lines)
+        write_page(args.page, lines, args.out / "growth.svg")
 
 
 if __name__ == "__main__":

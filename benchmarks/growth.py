@@ -27,7 +27,7 @@ GRIDS = {
     "|Z|": [20, 40, 80, 160, 320, 640],
     "K": [1_000, 10_000, 100_000, 1_000_000],
 }
-QUICK = {"D": [2, 3], "S": [10, 20], "A": [2, 3], "B": [2, 5], "H": [10, 20], "|Z|": [20, 40], "K": [100, 1000]}  # fmt: skip
+QUICK = {name: sizes[:2] for name, sizes in GRIDS.items()}
 
 
 def measure(name: str, size: int, limit: float, memory: int) -> Case:
@@ -45,7 +45,9 @@ def learn(name: str, size: int) -> float:
 
     import pkd
 
-    states, episodes, replan = (size // 2, 200, "every") if name == "|Z|" else (10, size, "doubling")
+    states, episodes, replan = (
+        (size // 2, 200, "every") if name == "|Z|" else (10, size, "doubling")
+    )
     rng = np.random.default_rng(0)
     transitions = np.zeros((states, 2, states))
     for s in range(states):

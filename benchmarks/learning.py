@@ -2,8 +2,8 @@
 
 The instance is random with S = 10, A = 2, H = 20; probabilities are multiples of 1/64, because
 rlberry wants rows that sum to 1 exactly. Both sides replan after every episode, run the same number
-of episodes, and are compiled before the clock starts. rlberry 0.6 and rlberry-scool, which took over its
-UCBVI, need environments of their own, which are built once in a cache folder. Two ratios are printed: against
+of episodes, and are compiled before the clock starts. rlberry 0.6, and rlberry-scool, which took
+over its UCBVI, have environments of their own (`environments.py`). Two ratios are printed: against
 rlberry as it comes, with its own FiniteMDP, and against rlberry with a sampler that we wrote to
 make its episodes cheaper (see `rlberry_peer.py`).
 
@@ -27,7 +27,6 @@ import pkd
 from pkd.cli.output import table, write_csv
 
 PEERS = {"rlberry-0.6": "rlberry 0.6", "rlberry-scool": "rlberry-scool 0.7"}
-ROUNDS = 3  # the best of them counts, for both sides: noise of the machine only slows down
 MILLION = 1_000_000
 
 
@@ -55,6 +54,12 @@ def main() -> None:
     parser.add_argument(
         "--episodes", type=int, default=10_000, help="episodes of each side (default: 10000)"
     )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="the best of them counts, for both sides: noise only slows down (default: 3)",
+    )
     parser.add_argument("--without-peer", action="store_true", help="measure pkd alone")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -70,10 +75,10 @@ def main() -> None:
         else:
             pythons[name] = found
     best: dict[str, Speed] = {}
-    for _ in range(ROUNDS):
+    for _ in range(args.rounds):
         # The sides take turns, so that a busy spell of the machine meets both.
         for speed in [
-            *ours(problem, args.episodes),
+            *ours(problem, args.episodes, min(MILLION, 100 * args.episodes)),
             *(
                 one
                 for name, python in pythons.items()
@@ -110,13 +115,13 @@ def instance(n_states: int = 10, n_actions: int = 2, horizon: int = 20) -> pkd.T
     return pkd.TabularMDP(transitions, rng.random((n_states, n_actions)), horizon)
 
 
-def ours(problem: pkd.TabularMDP, episodes: int) -> Iterator[Speed]:
-    """`pkd.learn`, replanning every episode, then a million episodes with doubling.
+def ours(problem: pkd.TabularMDP, episodes: int, many: int) -> Iterator[Speed]:
+    """`pkd.learn`, replanning every episode, then many episodes with doubling.
 
     The whole call is timed, the exact optimum included.
     """
     compiled = pkd.compile(problem.model())
-    for count, replan in ((episodes, "every"), (MILLION, "doubling")):
+    for count, replan in ((episodes, "every"), (many, "doubling")):
         for rule in (pkd.MVP(), pkd.MVP.practical()):
             pkd.learn(
                 compiled, problem.law(), 10, optimism=rule, replan=replan

@@ -72,9 +72,7 @@ class LateTable(Problem):
 
 def make_solver(problem: Any, terminal: np.ndarray) -> Callable[[int], np.ndarray]:
     """V after a number of steps; each call starts from the terminal values again."""
-    table = LateTable(
-        problem.transitions, problem.rewards, problem.near, problem.delay, terminal
-    )
+    table = LateTable(problem.transitions, problem.rewards, problem.near, problem.delay, terminal)
     solver = ValueIteration(
         table, gamma=1.0, epsilon=1e-300, max_batch_size=BATCH, verbose=0, jax_double_precision=True
     )

@@ -146,9 +146,7 @@ def use_stormpy(problem: Problem) -> Made:
 
     model = make_explicit(problem)
     rows = len(model.rewards)
-    builder = SparseMatrixBuilder(
-        rows, model.states, model.columns.size, True, True, model.states
-    )
+    builder = SparseMatrixBuilder(rows, model.states, model.columns.size, True, True, model.states)
     add = builder.add_next_value
     columns, weights = model.columns.tolist(), model.weights.tolist()
     for row in range(rows):
