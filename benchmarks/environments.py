@@ -16,12 +16,14 @@ __all__ = ["CACHE", "find_python"]
 
 CACHE = Path.home() / ".cache" / "pkd-benchmarks"
 OLD = ["numpy==1.26.4", "gymnasium==0.29.1", "numba"]
+PLAIN = ["adastop", "dill", "docopt", "imageio", "matplotlib", "pandas", "pyyaml", "scipy"]
+PLAIN += ["seaborn", "tqdm"]
 # Name -> (packages without their dependencies, packages with them).
 NEEDS = {
     "rlberry-0.6": ([], ["rlberry==0.6.0", *OLD]),
     "rlberry-scool": (
         ["rlberry-scool==0.7.3", "rlberry==0.7.3"],
-        [*OLD, "adastop", "dill", "docopt", "imageio", "matplotlib", "pandas", "pyyaml", "seaborn"],
+        [*OLD, *PLAIN],
     ),
     "mdpax": (
         ["mdpax==0.2.2"],
