@@ -35,11 +35,8 @@ lint: .venv/ready-lint  ## check style, types and the direction of imports
 docs: .venv/ready-docs  ## build the pages into docs/_build; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
-bench: .venv/ready-bench  ## measure and write the tables into out/
-	$(BIN)/python benchmarks/startup.py --out out
-	$(BIN)/python benchmarks/learning.py --out out
-	$(BIN)/python benchmarks/delay_learning.py --out out
-	$(BIN)/python benchmarks/delay_planning.py --peak 10 --out out
+bench: .venv/ready-bench  ## measure beside peers and write the tables into out/
+	$(BIN)/python benchmarks/bench.py --out out
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .venv-* .coverage* build dist out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -2,8 +2,8 @@
 
 The instance is random with S = 10, A = 2, H = 20; probabilities are multiples of 1/64, because
 rlberry wants rows that sum to 1 exactly. Both sides replan after every episode, run the same number
-of episodes, and are compiled before the clock starts. rlberry 0.6 needs its own environment (numpy
-1.26, gymnasium 0.29), which is built once in a cache folder. Two ratios are printed: against
+of episodes, and are compiled before the clock starts. rlberry 0.6, and rlberry-scool, which took
+over its UCBVI, have environments of their own (`environments.py`). Two ratios are printed: against
 rlberry as it comes, with its own FiniteMDP, and against rlberry with a sampler that we wrote to
 make its episodes cheaper (see `rlberry_peer.py`).
 
@@ -15,20 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 import time
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from environments import CACHE, find_python
 
 import pkd
 from pkd.cli.output import table, write_csv
 
-PEER = ["rlberry==0.6.0", "numpy==1.26.4", "gymnasium==0.29.1", "numba"]
-ROUNDS = 3  # the best of them counts, for both sides: noise of the machine only slows down
+PEERS = {"rlberry-0.6": "rlberry 0.6", "rlberry-scool": "rlberry-scool 0.7"}
 MILLION = 1_000_000
 
 
@@ -50,11 +48,17 @@ def main() -> None:
     parser.add_argument(
         "--cache",
         type=Path,
-        default=Path.home() / ".cache" / "pkd-benchmarks",
-        help="folder for rlberry's environment",
+        default=CACHE,
+        help="folder for the environments of the peers",
     )
     parser.add_argument(
         "--episodes", type=int, default=10_000, help="episodes of each side (default: 10000)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="the best of them counts, for both sides: noise only slows down (default: 3)",
     )
     parser.add_argument("--without-peer", action="store_true", help="measure pkd alone")
     args = parser.parse_args()
@@ -63,13 +67,23 @@ def main() -> None:
     problem = instance()
     file = args.out / "learning-instance.npz"
     problem.save_npz(file)
-    python = None if args.without_peer else environment(args.cache)
+    pythons: dict[str, Path] = {}
+    for name in () if args.without_peer else PEERS:
+        found = find_python(name, args.cache)
+        if isinstance(found, str):
+            print(f"{name}: {found}")
+        else:
+            pythons[name] = found
     best: dict[str, Speed] = {}
-    for _ in range(ROUNDS):
+    for _ in range(args.rounds):
         # The sides take turns, so that a busy spell of the machine meets both.
         for speed in [
-            *ours(problem, args.episodes),
-            *(rlberry(python, file, args.episodes) if python else []),
+            *ours(problem, args.episodes, min(MILLION, 100 * args.episodes)),
+            *(
+                one
+                for name, python in pythons.items()
+                for one in rlberry(python, PEERS[name], file, args.episodes)
+            ),
         ]:
             best[speed.what] = max(
                 speed, best.get(speed.what, speed), key=lambda one: one.per_second
@@ -101,13 +115,13 @@ def instance(n_states: int = 10, n_actions: int = 2, horizon: int = 20) -> pkd.T
     return pkd.TabularMDP(transitions, rng.random((n_states, n_actions)), horizon)
 
 
-def ours(problem: pkd.TabularMDP, episodes: int) -> Iterator[Speed]:
-    """`pkd.learn`, replanning every episode, then a million episodes with doubling.
+def ours(problem: pkd.TabularMDP, episodes: int, many: int) -> Iterator[Speed]:
+    """`pkd.learn`, replanning every episode, then many episodes with doubling.
 
     The whole call is timed, the exact optimum included.
     """
     compiled = pkd.compile(problem.model())
-    for count, replan in ((episodes, "every"), (MILLION, "doubling")):
+    for count, replan in ((episodes, "every"), (many, "doubling")):
         for rule in (pkd.MVP(), pkd.MVP.practical()):
             pkd.learn(
                 compiled, problem.law(), 10, optimism=rule, replan=replan
@@ -119,7 +133,7 @@ def ours(problem: pkd.TabularMDP, episodes: int) -> Iterator[Speed]:
             )
 
 
-def rlberry(python: Path, file: Path, episodes: int) -> Iterator[Speed]:
+def rlberry(python: Path, title: str, file: Path, episodes: int) -> Iterator[Speed]:
     """The peer's settings, each timed by itself."""
     command = [
         str(python),
@@ -129,20 +143,7 @@ def rlberry(python: Path, file: Path, episodes: int) -> Iterator[Speed]:
     ]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     for name, speed in json.loads(printed.splitlines()[-1]).items():
-        yield Speed(f"rlberry 0.6 UCBVI, {name}", speed, episodes)
-
-
-def environment(cache: Path) -> Path:
-    """A Python with rlberry, built the first time."""
-    home = cache / "rlberry-0.6"
-    python = home / "bin" / "python"
-    ready = home / "ready"
-    if not ready.exists():
-        print(f"building an environment with {', '.join(PEER)} in {home}", file=sys.stderr)
-        venv.create(home, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEER], check=True)
-        ready.touch()
-    return python
+        yield Speed(f"{title} UCBVI, {name}", speed, episodes)
 
 
 if __name__ == "__main__":

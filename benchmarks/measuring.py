@@ -49,10 +49,11 @@ def run_case(
     limit: float,
     memory: int,
     environment: dict[str, str] | None = None,
+    python: str = sys.executable,
 ) -> Case:
     """The numbers that `script` reports when called with `words`, or why it reports none."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        command = [sys.executable, script, *words]
+        command = [python, script, *words]
         child = subprocess.Popen(command, stdout=out, stderr=errors, env=environment)
         stopped = _watch(child, limit, memory)
         out.seek(0)

@@ -1,4 +1,4 @@
-"""The peer's side of `learning.py`: UCBVI of rlberry 0.6 on an instance from an .npz file.
+"""The peer's side of `learning.py`: UCBVI of rlberry on an instance from an .npz file.
 
 A Python that has rlberry runs it.
 
@@ -18,8 +18,13 @@ from bisect import bisect
 
 import numpy as np
 import rlberry
-from rlberry.agents import UCBVIAgent
-from rlberry.envs.finite import FiniteMDP
+
+try:
+    from rlberry.agents import UCBVIAgent
+    from rlberry.envs.finite import FiniteMDP
+except ImportError:  # from 0.7 on the agents are a package of their own
+    from rlberry.envs.finite_mdp import FiniteMDP
+    from rlberry_scool.agents import UCBVIAgent
 
 rlberry.logger.setLevel("ERROR")
 

@@ -167,7 +167,7 @@ class _HiddenQueue(Queue):
         veil: Veil,
         dropped: int = 0,
     ) -> None:
-        super().__init__()
+        self._entries = ()
         self.front, self.hidden, self.back = front, hidden, back
         self.veil, self.dropped = veil, dropped
 
@@ -236,6 +236,10 @@ def find_queue(y: Any) -> tuple[Any, ...] | None:
     """Where the outermost queue of y is; () where y is one; None without any."""
     if isinstance(y, Queue):
         return ()
+    if _is_plain_tuple(y):  # the usual case, and the explorer asks it of every branch
+        for step, child in enumerate(y):
+            if isinstance(child, Queue):
+                return (step,)
     level: list[tuple[tuple[Any, ...], Any]] = [((), y)]
     while level:
         deeper = []
@@ -271,14 +275,14 @@ def replace_part(y: Any, path: tuple[Any, ...], value: Any) -> Any:
     """y with another value at a path."""
     if not path:
         return value
-    step, *rest = path
+    step, rest = path[0], path[1:]
     if not isinstance(y, tuple):
         # Not attrs.evolve: validators and converters of the class must not see a hole.
         other = copy.copy(y)
-        object.__setattr__(other, step, replace_part(getattr(y, step), tuple(rest), value))
+        object.__setattr__(other, step, replace_part(getattr(y, step), rest, value))
         if hasattr(other, CACHED_HASH):
             object.__setattr__(other, CACHED_HASH, None)
         return other
-    new = replace_part(y[step], tuple(rest), value)
+    new = replace_part(y[step], rest, value) if rest else value
     make = getattr(y, "_make", tuple)  # a named tuple stays one
     return make((*y[:step], new, *y[step + 1 :]))

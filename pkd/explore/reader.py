@@ -123,6 +123,7 @@ class Reader:
         self.landing_index: dict[tuple[bool, int, int], int] = {}
         self.share_index: dict[Any, float] = {}
         self._letter_list: list[Any] = []
+        self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
         self.columns = 0  # queues that the cells stand for
         self.asked = 0  # branches that were asked for
         self.n_nodes = 0
@@ -456,8 +457,10 @@ class Reader:
         if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
             raise self.veil.look()
         holed = replace_part(y, path, HOLE)
-        for entry in (*front, *back):
-            self._intern_letter(entry)
+        letters = self.graph.letters
+        for entry in front + back:
+            if entry not in letters:
+                self._intern_letter(entry)
         key = (holed, len(queue))
         found = self.block_index.get(key)
         if found is None:

@@ -153,27 +153,28 @@ class Walker(Reader):
             else:
                 found.update(cells.landing[lo:hi])
             return
+        graph, to_bits = self.graph, self._to_bits
         for prefix, cell in self._split(node, mask, part):
             rest = mask[len(prefix) :]
             for k in cells.branches(cell):
-                front, back = cells.ends[k]
-                letters = self._to_bits(front), self._to_bits(back)
-                kept = self._queue_length(cells.landing[k]) - len(front) - len(back)
-                box = (*letters[0], *(rest if kept else ()), *letters[1])
+                (front, back), landing = cells.ends[k], cells.landing[k]
+                block = graph.landing_block[landing]
+                kept = graph.blocks[block].length - len(front) - len(back)
+                box = to_bits(front) + (rest if kept else ()) + to_bits(back)
                 if self.shares and cells.row[k] >= 0:
-                    block = self.graph.landing_block[cells.landing[k]]
                     share = -1.0 if math.isnan(cells.share[k]) else cells.share[k]
-                    self.graph.shared.setdefault((cells.row[k], block, share), set()).add(box)
+                    graph.shared.setdefault((cells.row[k], block, share), set()).add(box)
                 if box:
-                    reached.setdefault(cells.landing[k], set()).add(box)
+                    reached.setdefault(landing, set()).add(box)
                 else:
-                    found.add(cells.landing[k])
-
-    def _queue_length(self, landing: int) -> int:
-        return self.graph.blocks[self.graph.landing_block[landing]].length
+                    found.add(landing)
 
     def _to_bits(self, entries: tuple[Any, ...]) -> Mask:
-        return tuple(1 << self._intern_letter(entry) for entry in entries) if entries else ()
+        bits = self._bits.get(entries)
+        if bits is None:
+            bits = tuple(1 << self._intern_letter(entry) for entry in entries)
+            self._bits[entries] = bits
+        return bits
 
     def _land(self, image: dict[int, Mask], found: set[int], reached: dict[int, set[Mask]]) -> None:
         landings = self.graph.landings

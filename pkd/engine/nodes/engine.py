@@ -178,6 +178,7 @@ class NodeEngine(Compiled):
             packed=np.zeros(len(program.packing)),
             seen=np.zeros(len(program.row_ptr) - 1, np.int64),
             rows=np.zeros((7, largest)),
+            bonus=np.zeros((2, len(program.pair_row))),
             cap=cap,
             width=width,
             q=np.zeros(len(program.action_mean) if keep else 0),

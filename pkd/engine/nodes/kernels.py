@@ -88,6 +88,7 @@ class Scratch(NamedTuple):
     packed: np.ndarray  # for each group a matrix (outcomes, pairs) of probabilities
     seen: np.ndarray  # (law rows,) the first outcome of positive probability
     rows: np.ndarray  # (7, largest group)
+    bonus: np.ndarray  # (2, pairs): factor and scale of the bonus; infinite: only the cap is left
     cap: np.ndarray  # (layers, groups): caps on pV + bonus; one layer where they do not depend on h
     width: np.ndarray  # (layers, groups)
     q: np.ndarray  # (actions,) Q of one layer, where it is asked for
@@ -141,6 +142,17 @@ def pack(g, b, s):
                 break
 
 
+@jit()
+def fill_bonus(g, b, out):
+    """The factor and the scale of the bonus of each pair: the same in every layer."""
+    for i in range(g.pair_row.shape[0]):
+        z = g.pair_row[i]
+        if z < g.n_unknown:
+            factor, scale = factors(b.form, b.c1, b.c2, b.n[z], b.ell[g.pair_weight[i]])
+            out[0, i] = factor
+            out[1, i] = np.inf if is_capped(b.n[z], b.free, scale) else scale
+
+
 @jit(nogil=True)
 def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
@@ -163,6 +175,8 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
         pack(g, b, s)
         if sets is not None and b.form in (CERTIFIED, KL_BALL):
             list_seen(g.row_ptr, b.p, sets)
+        elif other is None and b.form != NO_BONUS:
+            fill_bonus(g, b, s.bonus)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
     group_first, group_last, group_pair, group_ptr = (
         g.group_first,
@@ -170,13 +184,8 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
         g.group_pair,
         g.group_ptr,
     )
-    group_node, group_matrix, pair_row, pair_weight = (
-        g.group_node,
-        g.group_matrix,
-        g.pair_row,
-        g.pair_weight,
-    )
-    counts, ells, form, c1, c2, free = b.n, b.ell, b.form, b.c1, b.c2, b.free
+    group_node, group_matrix, pair_row = g.group_node, g.group_matrix, g.pair_row
+    form, factor, scale = b.form, s.bonus[0], s.bonus[1]
     cell_first, cell_last, cell_node, cell_choice = (
         g.cell_first,
         g.cell_last,
@@ -247,15 +256,11 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                     )  # fmt: skip
                     continue
                 for i in range(pairs):
-                    z = pair_row[first + i]
-                    factor, scale = factors(form, c1, c2, counts[z], ells[pair_weight[first + i]])
-                    capped = is_capped(counts[z], free, scale)
-                    e[first + i] = np.inf if capped else scale * width
-                    open_pairs += 0 if capped else 1
+                    open_pairs += 1 if scale[first + i] < np.inf else 0
                     mean[i] = 0.0
                     square[i] = 0.0
                     # Moments around a point of the support: E[V^2] - m^2 would lose digits.
-                    shift[i] = source[group_node[at + seen[z]]]
+                    shift[i] = source[group_node[at + seen[pair_row[first + i]]]]
                 if open_pairs > 0:
                     for j in range(size):
                         v_j, row = (
@@ -268,15 +273,10 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                             mean[i] += w
                             square[i] += w * d
                 for i in range(pairs):
-                    term = e[first + i]
-                    if np.isfinite(term):
-                        factor, scale = factors(
-                            form, c1, c2, counts[pair_row[first + i]], ells[pair_weight[first + i]]
-                        )
-                        variance = square[i] - mean[i] * mean[i]
-                        e[first + i] = min(
-                            cap, hope(form, shift[i] + mean[i], variance, factor, term)
-                        )
+                    if scale[first + i] < np.inf:
+                        variance, term = square[i] - mean[i] * mean[i], scale[first + i] * width
+                        value = hope(form, shift[i] + mean[i], variance, factor[first + i], term)
+                        e[first + i] = min(cap, value)
                     else:
                         e[first + i] = cap
             for cell in range(levels[level, 0], levels[level, 1]):

@@ -63,21 +63,47 @@ def _find_copies(
 ) -> _Moves:
     """The stretches of a space that do the same as an earlier one. A start stays where it is."""
     begun = sorted(column for _, column, _ in table.start) if space == 0 else []
-    originals: dict[object, list[_Members]] = {}  # by length and by what one x does
-    copies: _Moves = {}
+    originals, copies = _Originals(signatures), dict[int, tuple[int, int]]()
     for start, length, held in _find_stretches(stripes, space):
         members = {(s.part, s.level, x): s for s in held for x in table.sets[s.xs].tolist()}
-        keys = [(length, key, signatures(s, key[2])) for key, s in members.items()]
-        same = (
-            other for other in originals.get(keys[0], ()) if _is_within(members, other, signatures)
-        )
-        original = next(same, None)
+        original = originals.find(length, members)
         if original is None:
-            for key in keys:
-                originals.setdefault(key, []).append(members)
+            originals.add(length, members)
         elif bisect_left(begun, start) == bisect_left(begun, start + length):
             copies[start] = (length, next(iter(original.values())).start)
     return copies
+
+
+class _Originals:
+    """The stretches that are no copies, found by what they do for one x.
+
+    Stretches are described only at an x at which some later stretch is looked up: describing all of
+    them at every x takes longer than all other passes.
+    """
+
+    def __init__(self, signatures: _Signatures) -> None:
+        self.signatures = signatures
+        self.stretches: dict[int, list[_Members]] = {}  # by length
+        self.described: dict[object, int] = {}  # how many of them, by length and (part, level, x)
+        self.alike: dict[object, list[_Members]] = {}  # by length, (part, level, x) and signature
+
+    def add(self, length: int, members: _Members) -> None:
+        self.stretches.setdefault(length, []).append(members)
+
+    def find(self, length: int, members: _Members) -> _Members | None:
+        """The first stretch that does the same for every x of this one."""
+        signatures, known = self.signatures, self.stretches.get(length, [])
+        if not known:
+            return None
+        key, stripe = next(iter(members.items()))
+        x = key[2]
+        for other in known[self.described.get((length, key), 0) :]:
+            if key in other:
+                here = (length, key, signatures(other[key], x))
+                self.alike.setdefault(here, []).append(other)
+        self.described[length, key] = len(known)
+        candidates = self.alike.get((length, key, signatures(stripe, x)), ())
+        return next((one for one in candidates if _is_within(members, one, signatures)), None)
 
 
 def _is_within(members: _Members, other: _Members, signatures: _Signatures) -> bool:

@@ -84,9 +84,10 @@ def reduce(table: StripeTable, horizon: int) -> Layout:
         before = stripes
         stripes, merged = merge(table, stripes)
         aliases += merged
-        stripes = _drop_unreached(table, pull(table, stripes), horizon)
-        if len(stripes) == len(before) and all(map(is_, stripes, before)):
+        stripes = pull(table, stripes)
+        if all(map(is_, stripes, before)):  # neither pass drops a stripe
             break
+        stripes = _drop_unreached(table, stripes, horizon)
     return _compact(table, stripes, aliases)
 
 

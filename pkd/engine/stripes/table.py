@@ -266,19 +266,20 @@ def _find_levels(graph: Graph, part: int) -> dict[int, int]:
     """The level of each CHANCE node: it leads only to lower levels, to decisions and to ends."""
     side, cells = (graph.settled if part == SETTLED else graph.layers), graph.cells[part]
     onward: dict[int, set[int]] = {}
+    chances: dict[int, list[int]] = {}  # the CHANCE nodes of each landing
     for cell, node in enumerate(cells.node):
         if side.kind[node] == CHANCE_STATE:
-            landings = {cells.landing[k] for k in cells.branches(cell)}
-            targets = {
-                n for i in landings for n in graph.landings[i] if side.kind[n] == CHANCE_STATE
-            }
-            onward.setdefault(node, set()).update(targets)
+            targets = onward.setdefault(node, set())
+            for landing in {cells.landing[k] for k in cells.branches(cell)}:
+                if landing not in chances:
+                    nodes = graph.landings[landing]
+                    chances[landing] = [n for n in nodes if side.kind[n] == CHANCE_STATE]
+                targets.update(chances[landing])
     level: dict[int, int] = {}
     left, at = dict(onward), 1  # stops are level 0
     while left:
-        ready = [
-            node for node, targets in left.items() if not any(target in left for target in targets)
-        ]
+        waiting = set(left)  # a set: `isdisjoint` reads the smaller of two sets
+        ready = [node for node, targets in left.items() if targets.isdisjoint(waiting)]
         if not ready:
             if graph.hidden:
                 raise QueuesMatterError(
@@ -302,12 +303,16 @@ class _Found(NamedTuple):
 
 
 Targets = dict[tuple[int, int], _Found]  # (target, stride) -> branch
+Ends = tuple[tuple[Any, ...], tuple[Any, ...]]  # (front, back) of a queue
+NO_ENDS: Ends = ((), ())
 
 
 class _Builder:
     def __init__(self, table: StripeTable) -> None:
         self.table, self.graph = table, table.graph
         self.declared = self.graph.model.return_range is not None
+        # (space, block, ends of the queue) -> (target, stride): many branches share them.
+        self.places: dict[tuple[int, int, Ends], tuple[int, int]] = {}
         self.known = [
             table.known_law((table.x_index[x], p) for x, p in law.law if x in table.x_index)
             for law in self.graph.known
@@ -357,22 +362,31 @@ class _Builder:
         if stopped >= 0:
             stay = _Found(1.0, table.known_law([(stopped, 1.0)]), -1, -1)
             return [{(table.over[space], 0): stay}]
-        base, actions = max(len(table.alphabet), 1), []
+        actions = []
         for a in range(cells.action_ptr[cell], cells.action_ptr[cell + 1]):
             targets: Targets = {}
             for k in range(cells.branch_ptr[a], cells.branch_ptr[a + 1]):
-                front, back = cells.ends[k] if graph.hidden else ((), ())
+                ends = cells.ends[k] if graph.hidden else NO_ENDS
                 block = graph.landing_block[cells.landing[k]]
-                kept = graph.blocks[block].length - len(front) - len(back)
-                stride = base ** len(back) if kept else 0
-                target = table.number(front) * base ** (kept + len(back)) + table.number(back)
+                place = self.places.get((space, block, ends))
+                if place is None:
+                    place = self.places[space, block, ends] = self._place(space, block, *ends)
                 row = cells.row[k]
                 law = row if row >= 0 else self.known[-1 - row]
                 weight = table.weigh(row, cells.share[k]) if row >= 0 else -1
-                place = (table.offsets[space][block] + target, stride)
                 targets[place] = _Found(cells.p[k], law, weight, cells.note[a])
             actions.append(targets)
         return actions
+
+    def _place(
+        self, space: int, block: int, front: tuple[Any, ...], back: tuple[Any, ...]
+    ) -> tuple[int, int]:
+        """(target, stride) of a branch whose queue gets these entries at its ends."""
+        table, base = self.table, max(len(self.table.alphabet), 1)
+        kept = self.graph.blocks[block].length - len(front) - len(back)
+        stride = base ** len(back) if kept else 0
+        target = table.number(front) * base ** (kept + len(back)) + table.number(back)
+        return table.offsets[space][block] + target, stride
 
     def _group(self, found: Mapping[int, list[Targets]], count: int) -> list[list[int]]:
         """The x that share a stripe: all if they have few branches, else by where they lead."""
