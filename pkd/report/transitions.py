@@ -1,0 +1,119 @@
+"""The transition graph of a small model, drawn by networkx: which state can follow which.
+
+A node is a state (x, y), or x alone where there are too many of these. An arrow is dashed where the
+law of x' is known, and solid where it is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pkd.model import CHANCE, END, Known, Law, PartiallyKnownMDP
+from pkd.results.svg import drawing, inline
+
+if TYPE_CHECKING:
+    import networkx
+
+__all__ = ["draw_transitions", "find_transitions"]
+
+MOST_NODES = 24  # of a drawing
+MOST_STATES = 3000  # that are walked for one
+LONGEST_LABEL = 18  # characters
+State = tuple[Any, Any]
+
+
+def find_transitions(
+    model: PartiallyKnownMDP, law: Law, most: int = MOST_NODES
+) -> networkx.DiGraph[Hashable] | None:
+    """The graph of states (x, y), else that of x alone; None if both have too many nodes.
+
+    An edge has `unknown`: whether the law of x' is unknown on some move along it.
+
+    >>> import pkd
+    >>> flip = pkd.TabularMDP([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], horizon=3)
+    >>> list(find_transitions(flip.model(), flip.law()).edges)
+    [((0, None), (0, None)), ((0, None), (1, None)), ((1, None), (1, None))]
+    """
+    import networkx
+
+    states: networkx.DiGraph[Hashable] = networkx.DiGraph()
+    shown: networkx.DiGraph[Hashable] = networkx.DiGraph()
+    begin = model.start()
+    waiting = deque(begin if isinstance(begin, Mapping) else [begin])
+    found = set(waiting)
+    while waiting:
+        state = waiting.popleft()
+        states.add_node(state)
+        shown.add_node(state[0])
+        for after, unknown in _follow(model, law, state):
+            for graph, one, other in ((states, state, after), (shown, state[0], after[0])):
+                before = graph.has_edge(one, other) and graph.edges[one, other]["unknown"]
+                graph.add_edge(one, other, unknown=unknown or before)
+            if after not in found:
+                found.add(after)
+                waiting.append(after)
+        if len(found) > MOST_STATES or min(len(states), len(shown)) > most:
+            return None
+    if len(states) <= most:
+        return states
+    return shown if 1 < len(shown) <= most else None
+
+
+def draw_transitions(model: PartiallyKnownMDP, law: Law, salt: str) -> str:
+    """The drawing as a <figure>, or a sentence where the model is too large for one."""
+    graph = find_transitions(model, law)
+    if graph is None:
+        return (
+            f'<p class="soft">It has more than {MOST_NODES} states, which no drawing could '
+            "show.</p>"
+        )
+    import networkx
+
+    pairs = all(isinstance(node, tuple) and len(node) == 2 for node in graph)
+    names = {node: _name(model, node, pairs=pairs) for node in graph}
+    place = networkx.circular_layout(graph)
+    if len(graph) > 2:
+        place = networkx.kamada_kawai_layout(graph, pos=place)
+    side = 3.4 + 0.09 * len(graph)
+    with drawing(5.2, side) as figure:
+        ax = figure.subplots()
+        for dashed in (False, True):
+            edges = [(a, b) for a, b, e in graph.edges(data="unknown") if bool(e) is not dashed]
+            networkx.draw_networkx_edges(
+                graph, place, edgelist=edges, ax=ax, style="--" if dashed else "-",
+                edge_color="#0000f1" if not dashed else "#000000", node_size=500,
+                connectionstyle="arc3,rad=0.12", arrowsize=9, width=0.8,
+            )  # fmt: skip
+        for node, (x, y) in place.items():
+            ax.text(x, y, names[node], ha="center", va="center", fontsize=8)
+        ax.margins(0.2)
+        ax.axis("off")
+        says = f"Transition graph: {len(graph)} states and {graph.number_of_edges()} transitions."
+        drawn = inline(figure, says, f"transitions {salt}")
+    what = "a state (x, y)" if pairs else "an x; the y are left out"
+    return (
+        f"<figure>{drawn}<figcaption>Which state can follow which, whatever is done. Each name is "
+        f"{what}. Solid arrows: the law is unknown. Dashed: it is known.</figcaption></figure>"
+    )
+
+
+def _follow(model: PartiallyKnownMDP, law: Law, state: State) -> Iterator[tuple[State, bool]]:
+    """Every state that can come next, and whether its law is unknown."""
+    choices = model.actions(*state)
+    if choices is END:
+        return
+    for a in (None,) if choices is CHANCE else choices:
+        for p, y, z in model.step(*state, a):
+            known = isinstance(z, Known)
+            row = dict(z.law) if known else law(z) if callable(law) else law[z]
+            for x, q in row.items():
+                if p > 0 and q > 0:
+                    yield (x, y), not known
+
+
+def _name(model: PartiallyKnownMDP, node: Any, *, pairs: bool) -> str:
+    words = (model.x_label(node[0]), model.y_label(node[1])) if pairs else (model.x_label(node),)
+    name = ", ".join(word for word in words if word not in ("", "None")) or str(node)
+    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
