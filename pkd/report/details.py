@@ -17,8 +17,8 @@ __all__ = ["HEADERS", "list_row", "write_group"]
 EXTREMES = 5  # features at each end of the table of counts
 REACHED = f"episodes to {GOAL:.0%} of the gain"
 HEADERS = (
-    "agent", "guarantee", "regret", "95% interval", "regret is", "return per episode",
-    "value at the end", REACHED, "violations of optimism", "seeds",
+    "agent", "guarantee", "regret", "95% interval", "regret is",
+    "value at the end", REACHED, "violations of optimism",
 )  # fmt: skip
 
 
@@ -27,18 +27,15 @@ def list_row(chapter: Chapter, group: Group) -> list[str]:
     regret, interval = mean_interval(group.regrets)
     runs = group.runs
     last = float(np.mean([run.policy_values[-1] for run in runs]))
-    mean = float(np.mean([group.regrets[i] / len(run.returns) for i, run in enumerate(runs)]))
     return [
         group.agent,
         runs[0].guarantee,
         regret,
         interval,
         "exact" if group.exact else "estimated",
-        number(chapter.optimum - mean),
         number(last) if group.exact else "",
         _find_reached(chapter, group),
         _count_violations(group),
-        str(len(runs)),
     ]
 
 

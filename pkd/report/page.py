@@ -6,9 +6,11 @@ on paper, where everything that a screen folds is open.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pkd import __version__
 from pkd.experiments.record import Record
-from pkd.experiments.statistics import compare_pairs
+from pkd.experiments.statistics import compare_pairs, rank_agents
 from pkd.report.content import Chapter, Content
 from pkd.report.details import HEADERS, list_row, write_group
 from pkd.report.figures import draw_chapter
@@ -29,8 +31,7 @@ details::details-content{content-visibility:visible;display:block}
 details>summary{list-style:none;font-weight:600}}"""
 MEANS = (
     "Means over seeds with 95% bootstrap intervals; of the episodes to the goal the median. The "
-    "gain goes from the value of the first policy (the lowest of the runs of one model) to the "
-    "optimum."
+    "gain goes from the lowest value of a first policy to the optimum."
 )
 
 
@@ -41,7 +42,7 @@ def write_page(content: Content, *, trust: bool = False) -> str:
         f"<h1>{escape(content.question)}</h1>",
         f'<p class="soft">{escape(_summarise(content))}</p>',
         _write_answers(content),
-        _write_table(content),
+        _write_ranks(content),
         *(
             _write_chapter(chapter, place, trust=trust, alone=len(content.runs) == 1)
             for place, chapter in enumerate(chapters, start=1)
@@ -105,27 +106,47 @@ def _answer(chapter: Chapter) -> str:
     return f"{sentence}."
 
 
-def _write_table(content: Content) -> str:
+def _write_ranks(content: Content) -> str:
+    """The mean rank of each agent over models and seeds, where all have the same seeds."""
+    chapters = content.chapters
+    names = [[group.agent for group in chapter.groups] for chapter in chapters]
+    counted = {len(group.runs) for chapter in chapters for group in chapter.groups}
+    if (
+        len(chapters) < 2
+        or len(names[0]) < 2
+        or len(counted) > 1
+        or names.count(names[0]) < len(chapters)
+    ):
+        return ""
+    scores = {
+        name: np.array([chapter.groups[i].regrets for chapter in chapters])
+        for i, name in enumerate(names[0])
+    }
+    guarantees = [group.runs[0].guarantee for group in chapters[0].groups]
     rows = [
-        [chapter.model, *list_row(chapter, group)]
-        for chapter in content.chapters
-        for group in chapter.groups
+        [name, guarantee, f"{rank.mean:.3g}", f"{rank.low:.3g} to {rank.high:.3g}"]
+        for (name, rank), guarantee in zip(rank_agents(scores).items(), guarantees, strict=True)
     ]
-    headers = ["model", *HEADERS]
-    # One model for all lines is in the heading, and a single seed has no interval.
-    kept = [
-        i
-        for i in range(len(headers))
-        if any(row[i] for row in rows) and (i > 0 or len(content.chapters) > 1)
-    ]
+    if counted == {1}:
+        rows = [row[:3] for row in rows]
+    headers = ["agent", "guarantee", "mean rank", "95% interval"][: len(rows[0])]
+    caption = f"Ranks by regret over {len(chapters)} models; 1 is the least regret."
+    return table(headers, sorted(rows, key=lambda row: float(row[2])), caption)
+
+
+def _write_table(chapter: Chapter) -> str:
+    rows = [list_row(chapter, group) for group in chapter.groups]
+    # A single seed has no interval, and one that all agents share is in the heading.
+    kept = [i for i in range(len(HEADERS)) if any(row[i] for row in rows)]
     chosen = [[row[i] for i in kept] for row in rows]
-    return table([headers[i] for i in kept], chosen, MEANS, wide=True)
+    return table([HEADERS[i] for i in kept], chosen, MEANS, wide=True)
 
 
 def _write_chapter(chapter: Chapter, place: int, *, trust: bool, alone: bool) -> str:
     groups = "".join(write_group(chapter, group, opened=alone) for group in chapter.groups)
     return (
-        f"<section><h2>{escape(chapter.model)}</h2>{draw_chapter(chapter, place)}"
+        f"<section><h2>{escape(chapter.model)}</h2>{_write_table(chapter)}"
+        f"{draw_chapter(chapter, place)}"
         f"{write_structure(chapter, place, trust=trust)}<h3>The runs</h3>{groups}</section>"
     )
 

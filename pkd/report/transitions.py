@@ -11,16 +11,19 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pkd.model import CHANCE, END, Known, Law, PartiallyKnownMDP
-from pkd.results.svg import drawing, inline
+from pkd.results.svg import INK, PAPER, STAND_INS, drawing, inline
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
 
 __all__ = ["draw_transitions", "find_transitions"]
 
 MOST_NODES = 24  # of a drawing
 MOST_STATES = 3000  # that are walked for one
 LONGEST_LABEL = 18  # characters
+WIDTH = 5.2  # inches
+STAYS = "↺"
 State = tuple[Any, Any]
 
 
@@ -72,31 +75,44 @@ def draw_transitions(model: PartiallyKnownMDP, law: Law, salt: str) -> str:
     import networkx
 
     pairs = all(isinstance(node, tuple) and len(node) == 2 for node in graph)
-    names = {node: _name(model, node, pairs=pairs) for node in graph}
     place = networkx.circular_layout(graph)
     if len(graph) > 2:
         place = networkx.kamada_kawai_layout(graph, pos=place)
-    side = 3.4 + 0.09 * len(graph)
-    with drawing(5.2, side) as figure:
+    with drawing(WIDTH, 1.6 + 0.11 * len(graph)) as figure:
         ax = figure.subplots()
-        for dashed in (False, True):
-            edges = [(a, b) for a, b, e in graph.edges(data="unknown") if bool(e) is not dashed]
-            networkx.draw_networkx_edges(
-                graph, place, edgelist=edges, ax=ax, style="--" if dashed else "-",
-                edge_color="#0000f1" if not dashed else "#000000", node_size=500,
-                connectionstyle="arc3,rad=0.12", arrowsize=9, width=0.8,
-            )  # fmt: skip
+        _draw_arrows(ax, graph, place)
         for node, (x, y) in place.items():
-            ax.text(x, y, names[node], ha="center", va="center", fontsize=8)
-        ax.margins(0.2)
+            stays = f" {STAYS}" if graph.has_edge(node, node) else ""
+            ax.text(
+                x, y, _name(model, node, pairs=pairs) + stays, ha="center", va="center", fontsize=8,
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
+            )  # fmt: skip
+        ax.margins(0.15, 0.2)
         ax.axis("off")
         says = f"Transition graph: {len(graph)} states and {graph.number_of_edges()} transitions."
         drawn = inline(figure, says, f"transitions {salt}")
     what = "a state (x, y)" if pairs else "an x; the y are left out"
     return (
         f"<figure>{drawn}<figcaption>Which state can follow which, whatever is done. Each name is "
-        f"{what}. Solid arrows: the law is unknown. Dashed: it is known.</figcaption></figure>"
+        f"{what}; {STAYS} marks one that can stay. Solid arrows: the law is unknown. Dashed: it is "
+        "known.</figcaption></figure>"
     )
+
+
+def _draw_arrows(ax: Axes, graph: networkx.DiGraph[Hashable], place: Mapping[Any, Any]) -> None:
+    """Arrows between different states; a loop would hide the name of its state."""
+    import networkx
+
+    for unknown, style, colour in ((True, "-", STAND_INS[0]), (False, "--", INK)):
+        edges = [
+            (one, other)
+            for one, other, data in graph.edges(data=True)
+            if one != other and data["unknown"] is unknown
+        ]
+        networkx.draw_networkx_edges(
+            graph, place, edgelist=edges, ax=ax, style=style, edge_color=colour, width=0.8,
+            node_size=600, connectionstyle="arc3,rad=0.12", arrowsize=9,
+        )  # fmt: skip
 
 
 def _follow(model: PartiallyKnownMDP, law: Law, state: State) -> Iterator[tuple[State, bool]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 import pkd
 from pkd_delay.process import DelayedMDP
+from pkd_delay.rivals import CountsPerState
 from pkd_delay.theory.hard import InstancePrior, lower_bound
 
 __all__ = ["Board", "board", "hard_instance"]
@@ -22,12 +23,17 @@ NOISES = 3
 
 
 def hard_instance(
-    delay: int = 2, episodes: float = 3000, multiple: float = 1.0, seed: int = 0
-) -> DelayedMDP:
+    delay: int = 2,
+    episodes: float = 3000,
+    multiple: float = 1.0,
+    seed: int = 0,
+    shared: bool = True,
+) -> DelayedMDP | tuple[CountsPerState, pkd.Law]:
     """One draw from the prior of Theorem 3 for so many episodes, with the gap of the proof.
 
     S = 52, A = 2, H = 32, B = 2 D; the scale of the codes is `multiple` times the proof's
-    eps = sqrt(D S A log D / (96 K)), and the gap grows with it. The prior has degree 2.
+    eps = sqrt(D S A log D / (96 K)), and the gap grows with it. The prior has degree 2. Without
+    `shared` a learner counts per augmented state: it does not know that queues share their laws.
 
     >>> hard_instance(delay=2).max_delay
     2
@@ -36,7 +42,11 @@ def hard_instance(
         raise pkd.ModelError(f"multiple is {multiple!r}; expected a number above 0")
     sizes = (STATES, ACTIONS, HORIZON, delay, 2 * delay)
     scale = multiple * lower_bound(*sizes, episodes).scale
-    return InstancePrior(*sizes, scale, DEGREE).draw(seed).delayed()
+    delayed = InstancePrior(*sizes, scale, DEGREE).draw(seed).delayed()
+    if shared:
+        return delayed
+    apart = CountsPerState(delayed.known())
+    return apart, apart.law(delayed.law())
 
 
 def board(
