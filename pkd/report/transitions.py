@@ -7,7 +7,7 @@ law of x' is known, and solid where it is unknown.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pkd.model import CHANCE, END, Known, Law, PartiallyKnownMDP
@@ -25,11 +25,12 @@ LONGEST_LABEL = 18  # characters
 WIDTH = 5.2  # inches
 STAYS = "↺"
 State = tuple[Any, Any]
+Node = tuple[Any, ...]  # (x, y), or (x,)
 
 
 def find_transitions(
     model: PartiallyKnownMDP, law: Law, most: int = MOST_NODES
-) -> networkx.DiGraph[Hashable] | None:
+) -> networkx.DiGraph[Node] | None:
     """The graph of states (x, y), else that of x alone; None if both have too many nodes.
 
     An edge has `unknown`: whether the law of x' is unknown on some move along it.
@@ -41,17 +42,17 @@ def find_transitions(
     """
     import networkx
 
-    states: networkx.DiGraph[Hashable] = networkx.DiGraph()
-    shown: networkx.DiGraph[Hashable] = networkx.DiGraph()
+    states: networkx.DiGraph[Node] = networkx.DiGraph()
+    shown: networkx.DiGraph[Node] = networkx.DiGraph()
     begin = model.start()
     waiting = deque(begin if isinstance(begin, Mapping) else [begin])
     found = set(waiting)
     while waiting:
         state = waiting.popleft()
         states.add_node(state)
-        shown.add_node(state[0])
+        shown.add_node(state[:1])
         for after, unknown in _follow(model, law, state):
-            for graph, one, other in ((states, state, after), (shown, state[0], after[0])):
+            for graph, one, other in ((states, state, after), (shown, state[:1], after[:1])):
                 before = graph.has_edge(one, other) and graph.edges[one, other]["unknown"]
                 graph.add_edge(one, other, unknown=unknown or before)
             if after not in found:
@@ -74,7 +75,7 @@ def draw_transitions(model: PartiallyKnownMDP, law: Law, salt: str) -> str:
         )
     import networkx
 
-    pairs = all(isinstance(node, tuple) and len(node) == 2 for node in graph)
+    pairs = all(len(node) == 2 for node in graph)
     place = networkx.circular_layout(graph)
     if len(graph) > 2:
         place = networkx.kamada_kawai_layout(graph, pos=place)
@@ -84,7 +85,7 @@ def draw_transitions(model: PartiallyKnownMDP, law: Law, salt: str) -> str:
         for node, (x, y) in place.items():
             stays = f" {STAYS}" if graph.has_edge(node, node) else ""
             ax.text(
-                x, y, _name(model, node, pairs=pairs) + stays, ha="center", va="center", fontsize=8,
+                x, y, _name(model, node) + stays, ha="center", va="center", fontsize=8,
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
             )  # fmt: skip
         ax.margins(0.15, 0.2)
@@ -99,7 +100,7 @@ def draw_transitions(model: PartiallyKnownMDP, law: Law, salt: str) -> str:
     )
 
 
-def _draw_arrows(ax: Axes, graph: networkx.DiGraph[Hashable], place: Mapping[Any, Any]) -> None:
+def _draw_arrows(ax: Axes, graph: networkx.DiGraph[Node], place: Mapping[Any, Any]) -> None:
     """Arrows between different states; a loop would hide the name of its state."""
     import networkx
 
@@ -129,7 +130,7 @@ def _follow(model: PartiallyKnownMDP, law: Law, state: State) -> Iterator[tuple[
                     yield (x, y), not known
 
 
-def _name(model: PartiallyKnownMDP, node: Any, *, pairs: bool) -> str:
-    words = (model.x_label(node[0]), model.y_label(node[1])) if pairs else (model.x_label(node),)
+def _name(model: PartiallyKnownMDP, node: Node) -> str:
+    words = [label(part) for label, part in zip((model.x_label, model.y_label), node, strict=False)]
     name = ", ".join(word for word in words if word not in ("", "None")) or str(node)
     return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"

@@ -133,6 +133,16 @@ def test_a_bad_file_gets_one_error_with_every_finding(
         assert finding in said
 
 
+def test_a_file_has_a_title_and_labels_for_words(tmp_path: Path) -> None:
+    text = f'title = "Why?"\nmodels = [{{ label = "a", words = "{CHAIN}" }}]\nagents = ["greedy"]\n'
+    grid, _ = read_experiment(write(tmp_path, text + "episodes = 5\nseeds = 2\n"))
+    assert (grid.title, grid.models[0].label) == ("Why?", "a")
+    assert grid.models[0].words == tuple(CHAIN.split())
+    wrong = text.replace('"Why?"', "3") + "episodes = 5\nseeds = 2\n"
+    with pytest.raises(pkd.ModelError, match="title: expected a text, found 3"):
+        read_experiment(write(tmp_path, wrong))
+
+
 def test_every_registered_model_has_an_experiment_file() -> None:
     files = list_files()
     assert set(names()) <= set(files)
