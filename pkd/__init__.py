@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pkd import graph as graph
     from pkd import kernels as kernels
     from pkd import results as results
+    from pkd import transform as transform
     from pkd import workers as workers
     from pkd.certificate import Certificate as Certificate
     from pkd.certificate import Evidence as Evidence
@@ -94,6 +95,9 @@ if TYPE_CHECKING:
     from pkd.simulation import Simulator as Simulator
     from pkd.simulation import simulate as simulate
     from pkd.tabular import TabularMDP as TabularMDP
+    from pkd.transform import LateActions as LateActions
+    from pkd.transform import Missing as Missing
+    from pkd.transform import Travel as Travel
     from pkd.unknown_table import UnknownTable as UnknownTable
     from pkd.visits import Exploration as Exploration
     from pkd.visits import exploration as exploration
@@ -141,11 +145,15 @@ _HOMES = {
     "results.policies": ["PolicyTable"],
     "results.run": ["Run"],
     "schedule": ["Replan"],
+    "transform": ["LateActions", "Missing", "Travel"],
     "unknown_table": ["UnknownTable"],
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 # Modules for authors of adapters; users do not need them.
-FOR_ADAPTERS = ("Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "workers")
+FOR_ADAPTERS = (
+    "Graph", "cli", "confidence", "explore", "graph", "kernels", "results", "sizes", "transform",
+    "workers",
+)  # fmt: skip
 
 __all__ = ["__version__", "bounds", *sorted(_HOME_OF.keys() - set(FOR_ADAPTERS))]
 

@@ -73,7 +73,8 @@ def regret_bound(
     R takes the place of the paper's H: the length of the declared return range, or else of the
     range of possible returns from the start (the widest one, where the start is random). M is the
     horizon, or the most unknown moves of an episode where CHANCE states make them more. ell(z) is
-    the largest ell(z, y') over the y' that can come with z. Known features are left out.
+    the largest ell(z, y') over the y' that can come with z; its H is the most visits of one
+    feature, if they are more. Known features are left out.
 
     What is proved: for `pkd.MVP()` with its default constants and `replan="every"`, in a model
     whose rewards are known and whose values stay in a range of length R at every step, the regret
@@ -101,6 +102,7 @@ class ModelBound:
     width: float  # R
     horizon: int
     moves: int  # M
+    visits: int  # of one feature in an episode, at most; H in the logarithms
     n_features: int  # |Z| in the logarithms
     supports: tuple[int, ...]  # B(z) of each unknown feature
     spreads: tuple[float, ...]  # the largest 1 / share(z, y') of each unknown feature
@@ -116,6 +118,7 @@ class ModelBound:
             width=found.width,
             horizon=found.horizon,
             moves=max(found.horizon, found.unknown_moves),
+            visits=found.most_visits,
             n_features=found.n_features,
             supports=tuple(z.branching for z in found.features),
             spreads=tuple(z.spread for z in found.features),
@@ -125,15 +128,15 @@ class ModelBound:
 
     def __call__(self, episodes: float) -> Bound:
         """The bound for K episodes."""
-        sizes = (self.horizon, self.n_features, episodes, self.delta)
+        sizes = (self.visits, self.n_features, episodes, self.delta)
         wide = [b * support_log(b, *sizes) for b in self.supports]
         first = sum(
-            min(union_log(self.horizon, spread, *sizes[1:]), w)
+            min(union_log(self.visits, spread, *sizes[1:]), w)
             for spread, w in zip(self.spreads, wide, strict=True)
         )
         means = 0.0
         if self.n_rewards:
-            one = union_log(self.horizon, 1, self.n_rewards, episodes, self.delta)
+            one = union_log(self.visits, 1, self.n_rewards, episodes, self.delta)
             means = self.n_rewards * one
         visits = episodes * self.moves
         return explicit(self.width, visits, episodes, first + means, sum(wide) + means)

@@ -78,11 +78,18 @@ def refuse_bytes(needed: int, what: str) -> None:
 
 
 def read_resident() -> int:
-    """Bytes of memory that this process holds; 0 where the system does not tell."""
+    """Bytes of memory that this process holds, or has held; 0 where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
+        pass
+    try:  # macOS: the most that was held; it counts bytes where others count 1024 of them
+        import resource
+
+        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return held if sys.platform == "darwin" else 1024 * held
+    except ImportError:  # Windows: the limit of states has to do
         return 0
 
 
@@ -92,21 +99,23 @@ class Ticker:
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.began = self.shown = time.perf_counter()
-        self.written = False
+        self.written = 0  # the longest line so far
 
     def __call__(self, count: int) -> None:
         now = time.perf_counter()
         if now - self.began < PATIENCE or now - self.shown < PAUSE or not self.stream.isatty():
             return
-        self.shown, self.written = now, True
         rate = count / (now - self.began)
-        self.stream.write(f"\rexploring: {count:,} states, {rate:,.0f} per second ")
+        line = f"exploring: {count:,} states, {rate:,.0f} per second "
+        self.shown, self.written = now, max(self.written, len(line))
+        self.stream.write(f"\r{line}")
         self.stream.flush()
 
     def close(self) -> None:
         """Clears the line."""
         if self.written:
-            self.stream.write("\r\x1b[K")
+            # Blanks, because not every console knows the code that clears a line.
+            self.stream.write(f"\r{' ' * self.written}\r")
             self.stream.flush()
 
 

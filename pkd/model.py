@@ -293,6 +293,14 @@ class PartiallyKnownMDP(ABC):
         """The (z, x') pairs that a finished episode teaches; by default the visited ones."""
         return self.visited(episode)
 
+    def most_samples(self) -> int | None:
+        """The most samples of one feature that an episode teaches; None: the most visits there are.
+
+        It stands for H in the logarithms of the published rules. A model that overrides `samples`
+        must say it if it can teach a feature more often than an episode can visit it.
+        """
+        return None
+
     def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
         """Compiled episodes of a model that overrides `samples`.
 

@@ -257,7 +257,11 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
         from pkd.tabular import TabularMDP
 
         _refuse(word, options, "an .npz file takes none")
-        return TabularMDP.from_npz(word, horizon)
+        try:
+            return TabularMDP.from_npz(word, horizon)
+        except ModelError as error:
+            named = [f if f.startswith(word) else f"{word}: {f}" for f in error.findings]
+            raise ModelError(named) from None
     if GYMNASIUM_ID.fullmatch(word):
         from pkd.tabular import TabularMDP
 

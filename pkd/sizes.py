@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,7 @@ __all__ = [
     "FeatureSize",
     "Layer",
     "Sizes",
+    "find_most_visits",
     "is_declared_range_safe",
     "may_overflow",
     "measure",
@@ -46,8 +48,11 @@ RETURNS = (
     2.0**1022,
 )  # where returns must lie, so that differences of them are numbers
 
+VISIT_NUMBERS = 10**7  # that a pass over the visits of single features may hold
+
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
+_Pay = Callable[[Graph, Cells], tuple[Numbers, Numbers]]  # (k, actions) and (k, branches)
 
 
 @attrs.frozen
@@ -69,6 +74,7 @@ class Sizes:
     n_y: int  # distinct y, layers and settlement together
     width: float  # of the declared return range, or the widest range of returns from a start state
     unknown_moves: int  # the most moves with an unknown feature in one episode
+    most_visits: int  # see `find_most_visits`
 
 
 class Layer(NamedTuple):
@@ -113,6 +119,7 @@ def _measure_graph(graph: Graph) -> Sizes:
         n_y=graph.n_y,
         width=float(width),
         unknown_moves=int(first.moves[at].max()),
+        most_visits=graph.model.most_samples() or find_most_visits(graph),
     )
 
 
@@ -121,20 +128,73 @@ def sweep_returns(graph: Graph) -> Iterator[Layer]:
 
     CHANCE states that form a cycle are a ModelError.
     """
-    settled = np.full((3, len(graph.settled.x)), -np.inf)
-    _improve(settled, settled, _order(graph, SETTLED))
-    yield _layer(graph.horizon, settled)
-    chances, step, last = (
-        _order(graph, CHANCES),
-        _count_moves(graph, STEP),
-        _count_moves(graph, LAST),
+    for t, values in _sweep(graph, _pay_returns):
+        yield Layer(t, -values[0], values[1], values[2])
+
+
+def find_most_visits(graph: Graph) -> int:
+    """N: the most samples of one feature, or payments of one unknown reward, of an episode.
+
+        n_t(s) = max over a, y', x' that can follow of  [z is drawn] + n_{t+1}(x', y')
+
+    It is at least the number of layers whose values are averaged over x': H, or H + 1 if there are
+    draws before the first action and after the last one. An action draws once, so H is exceeded
+    only where CHANCE states draw. One pass counts all features together; only if that is too much,
+    each counts by itself.
+    """
+    waits = [graph.cells[part] for part in (CHANCES, SETTLED)]
+    if not any(max((*cells.row, *cells.mean), default=-1) >= 0 for cells in waits):
+        return graph.horizon
+    late = any(max(graph.cells[part].row, default=-1) >= 0 for part in (LAST, SETTLED))
+    least = graph.horizon + (late and _draws_first(graph))
+    try:
+        together = _count_visits(graph, None)
+    except ModelError:  # where queues are hidden, one node stands for many states: no real cycle
+        if not graph.hidden:
+            raise
+        together = least + 1
+    if together <= least:
+        return least
+    if graph.hidden:
+        return find_most_visits(explore(graph.model))
+    names = np.arange(len(graph.features) + len(graph.rewards))
+    numbers = max(len(graph.layers.x), *(len(cells.row) for cells in graph.cells))
+    size = max(VISIT_NUMBERS // numbers, 1)
+    apart = (_count_visits(graph, names[i : i + size]) for i in range(0, len(names), size))
+    return max(least, *apart)
+
+
+def _draws_first(graph: Graph) -> bool:
+    """Whether a CHANCE state before the first action draws from an unknown law."""
+    cells, first = graph.cells[CHANCES], graph.members[0]
+    return any(
+        node in first and max((cells.row[k] for k in cells.branches(i)), default=-1) >= 0
+        for i, node in enumerate(cells.node)
     )
-    after, first = settled, last
+
+
+def _count_visits(graph: Graph, names: Indices | None) -> int:
+    """The most visits of one of some features and rewards; None: of all features together."""
+    _, values = deque(_sweep(graph, partial(_pay_visits, names=names)), maxlen=1).pop()
+    return int(values[:, [node for node, *_ in graph.start]].max())
+
+
+def _sweep(graph: Graph, pay: _Pay) -> Iterator[tuple[int, Numbers]]:
+    """(t, the largest sums of pay to go, (k, nodes)) of t = H, the settlement, and H - 1, ..., 0.
+
+    CHANCE states that form a cycle are a ModelError.
+    """
+    levels, settling = _order(graph, CHANCES, pay), _order(graph, SETTLED, pay)
+    step, last = _count_moves(graph, STEP, pay), _count_moves(graph, LAST, pay)
+    size = len(step.pay)
+    after, first = np.full((size, len(graph.settled.x)), -np.inf), last
+    _improve(after, after, settling)
+    yield graph.horizon, after
     for t in range(graph.horizon - 1, -1, -1):
-        values = np.full((3, len(graph.layers.x)), -np.inf)
+        values = np.full((size, len(graph.layers.x)), -np.inf)
         _improve(values, after, [first])
-        _improve(values, values, chances)
-        yield _layer(t, values)
+        _improve(values, values, levels)
+        yield t, values
         after, first = values, step
 
 
@@ -169,10 +229,6 @@ def is_declared_range_safe(graph: Graph) -> bool:
         return False
 
 
-def _layer(t: int, values: Numbers) -> Layer:
-    return Layer(t, -values[0], values[1], values[2])
-
-
 def _measure_features(graph: Graph) -> Iterator[FeatureSize]:
     rows = np.concatenate([np.array(cells.row, np.int64) for cells in graph.cells])
     shares = np.concatenate([np.array(cells.share, float) for cells in graph.cells])[rows >= 0]
@@ -196,8 +252,8 @@ class _Moves:
     landing: Indices  # (branches,) a place in target_ptr
     target_ptr: Indices
     target: Indices
-    unknown: Numbers  # (branches,) 1 where the feature is unknown
-    pay: Numbers  # (3, actions): -low, high, 0
+    gain: Numbers  # (k, branches) what a branch pays
+    pay: Numbers  # (k, actions) what an action pays
     stops: NDArray[np.bool_]  # (actions,) the episode is over
 
     def take(self, which: Indices) -> _Moves:
@@ -213,7 +269,7 @@ class _Moves:
             landing=landing,
             target_ptr=target_ptr,
             target=self.target[targets],
-            unknown=self.unknown[branches],
+            gain=self.gain[:, branches],
             pay=self.pay[:, actions],
             stops=self.stops[actions],
         )
@@ -223,10 +279,8 @@ class _Moves:
         return _largest(values[:, self.target], self.target_ptr)[:, self.landing]
 
     def back_up(self, values: Numbers) -> Numbers:
-        """The largest value of each cell, (3, cells), from those of the nodes."""
-        branch = self.follow(values)
-        branch[2] += self.unknown
-        action = _largest(branch, self.branch_ptr)
+        """The largest value of each cell, (k, cells), from those of the nodes."""
+        action = _largest(self.follow(values) + self.gain, self.branch_ptr)
         action[:, self.stops] = 0.0
         return _largest(action + self.pay, self.action_ptr)
 
@@ -238,10 +292,10 @@ def _improve(values: Numbers, after: Numbers, levels: list[_Moves]) -> None:
                 np.maximum.at(row, moves.node, found)
 
 
-def _order(graph: Graph, part: int) -> list[_Moves]:
+def _order(graph: Graph, part: int, pay: _Pay) -> list[_Moves]:
     """The moves of CHANCE and END states by level: each level leads to lower ones and elsewhere."""
     side = graph.settled if part == SETTLED else graph.layers
-    rest, levels = _count_moves(graph, part), []
+    rest, levels = _count_moves(graph, part, pay), []
     while len(rest.node):
         waiting = np.zeros((1, len(side.x)))
         waiting[0, rest.node] = 1.0
@@ -254,19 +308,14 @@ def _order(graph: Graph, part: int) -> list[_Moves]:
     return levels
 
 
-def _count_moves(graph: Graph, part: int) -> _Moves:
+def _count_moves(graph: Graph, part: int, pay: _Pay) -> _Moves:
     """The moves of one part of a graph."""
     cells: Cells = graph.cells[part]
     source: Side = graph.settled if part == SETTLED else graph.layers
     node, action_ptr = np.array(cells.node, np.int64), np.array(cells.action_ptr, np.int64)
     used, landing = np.unique(np.array(cells.landing, np.int64), return_inverse=True)
     targets = [graph.landings[i] for i in used.tolist()]
-    mean = np.array(cells.mean, np.int64)
-    low = np.array(cells.reward, float)
-    high = low.copy()
-    unknown = np.flatnonzero(mean >= 0)
-    low[unknown] = np.array([float(r.low) for r in graph.rewards])[mean[unknown]]
-    high[unknown] = np.array([float(r.high) for r in graph.rewards])[mean[unknown]]
+    of_actions, of_branches = pay(graph, cells)
     stops = (np.array(source.kind, np.int64) == STOP)[node]
     return _Moves(
         node=node,
@@ -275,10 +324,32 @@ def _count_moves(graph: Graph, part: int) -> _Moves:
         landing=landing,
         target_ptr=_find_pointers(np.array([len(nodes) for nodes in targets], np.int64)),
         target=np.fromiter(chain.from_iterable(targets), np.int64),
-        unknown=(np.array(cells.row, np.int64) >= 0).astype(float),
-        pay=np.array([-low, high, np.zeros(len(low))]),
+        gain=of_branches,
+        pay=of_actions,
         stops=np.repeat(stops, np.diff(action_ptr)),
     )
+
+
+def _pay_returns(graph: Graph, cells: Cells) -> tuple[Numbers, Numbers]:
+    """Actions pay -low, high and nothing; branches pay 1 to the third for an unknown feature."""
+    mean = np.array(cells.mean, np.int64)
+    low = np.array(cells.reward, float)
+    high = low.copy()
+    unknown = np.flatnonzero(mean >= 0)
+    low[unknown] = np.array([float(r.low) for r in graph.rewards])[mean[unknown]]
+    high[unknown] = np.array([float(r.high) for r in graph.rewards])[mean[unknown]]
+    draws = (np.array(cells.row, np.int64) >= 0).astype(float)
+    nothing = np.zeros(len(draws))
+    return np.array([-low, high, np.zeros(len(low))]), np.array([nothing, nothing, draws])
+
+
+def _pay_visits(graph: Graph, cells: Cells, names: Indices | None) -> tuple[Numbers, Numbers]:
+    """A visit of the k-th name pays 1; None: that of any feature or unknown reward."""
+    row, mean = np.array(cells.row, np.int64), np.array(cells.mean, np.int64)
+    if names is None:
+        return (mean >= 0)[None].astype(float), (row >= 0)[None].astype(float)
+    paid = mean + np.where(mean >= 0, len(graph.features), 0)
+    return (paid == names[:, None]).astype(float), (row == names[:, None]).astype(float)
 
 
 def _take(ptr: Indices, which: Indices) -> tuple[Indices, Indices]:

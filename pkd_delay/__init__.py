@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from pkd_delay.known import KnownDelay as KnownDelay
     from pkd_delay.lags import DelayChain as DelayChain
     from pkd_delay.lags import Lags as Lags
+    from pkd_delay.late_actions import LateActions as LateActions
     from pkd_delay.late_env import LateEnv as LateEnv
     from pkd_delay.late_view import FlatLateEnv as FlatLateEnv
     from pkd_delay.law import DelayLaw as DelayLaw
     from pkd_delay.law_file import read_law as read_law
     from pkd_delay.law_file import write_law as write_law
+    from pkd_delay.missing import Missing as Missing
     from pkd_delay.planners import QMDP as QMDP
     from pkd_delay.planners import IgnoreDelay as IgnoreDelay
     from pkd_delay.planners import ModelBasedSimulation as ModelBasedSimulation
@@ -69,8 +71,10 @@ _HOME_OF = {
     "InterArrival": "inter_arrival",
     "KnownDelay": "known",
     "Lags": "lags",
+    "LateActions": "late_actions",
     "LateEnv": "late_env",
     "MemorylessQ": "agents",
+    "Missing": "missing",
     "ModelBasedSimulation": "planners",
     "ProblemEnv": "problem_env",
     "QMDP": "planners",

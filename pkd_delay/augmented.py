@@ -154,6 +154,10 @@ class Augmented(PartiallyKnownMDP):
     def share(self, z: Any, y: Any) -> float:
         """Never None, so that no logarithm depends on how many y are written down."""
 
+    def most_samples(self) -> int:
+        """That of the base: its moves happen once, and each action has one inter-arrival time."""
+        return self.facts.most_samples
+
     def start(self) -> Any:
         start = self.base.start()
         if isinstance(start, Mapping):

@@ -13,10 +13,10 @@ from typing import Any
 
 import attrs
 
-from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore
+from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore, sizes
 from pkd import graph as core
 
-__all__ = ["Base", "BaseFacts", "Instead", "State", "survey"]
+__all__ = ["Base", "BaseFacts", "Instead", "State", "do_first", "survey"]
 
 State = tuple[Any, Any]  # (x, y) of the base
 # What an adapter delays: a model, or a problem (an object, a pair, a registered name) with a model.
@@ -36,6 +36,7 @@ class BaseFacts:
     features: tuple[Any, ...]  # distinct unknown features of x'
     tabular: bool  # one y, no CHANCE, no END, no final pay: the paper's own case
     unit_rewards: bool  # every reward lies in [0, 1]
+    most_samples: int  # the most samples of one feature that an episode teaches
 
     @property
     def n_features(self) -> int:
@@ -68,6 +69,7 @@ def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
         features=tuple(graph.features),
         tabular=graph.n_y == 1 and not chances and not early and not any(ends),
         unit_rewards=min(paid) >= 0.0 and max(paid) <= 1.0,
+        most_samples=base.most_samples() or sizes.find_most_visits(graph),
     )
 
 
@@ -123,3 +125,8 @@ def _find_common_actions(
     if found:
         raise ModelError(found)
     return union
+
+
+def do_first(base: PartiallyKnownMDP) -> Instead:
+    """(x, y, a) -> the first action on offer, for --instead first."""
+    return lambda x, y, a: next(iter(base.actions(x, y)))

@@ -11,10 +11,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from pkd import ModelError
+from pkd_delay.action_flags import asks_for_late_actions
 
 if TYPE_CHECKING:
     import pkd
-    from pkd_delay.base import Instead
     from pkd_delay.delay_kernel import DelayKernel
     from pkd_delay.inter_arrival import InterArrivalOf
     from pkd_delay.law_file import SavedLaw
@@ -80,8 +80,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
     """The delayed problem, or the same one where no delay is asked for."""
     given = args.inter_arrival if args.inter_arrival is not None else args.lags
-    asked = [args.delay, given, args.max_delay, args.delay_law, args.instead]
-    asked += [args.shared_delay, args.hidden_delays]
+    # Without a delay of observations, --instead is about the other transformers.
+    elsewhere = asks_for_late_actions(args) or args.missing is not None
+    asked = [args.delay, given, args.max_delay, args.delay_law]
+    asked += [args.shared_delay, args.hidden_delays, None if elsewhere else args.instead]
     if all(value is None for value in asked):
         return problem
     from pkd_delay.law_file import SavedLaw
@@ -116,6 +118,7 @@ def _replace_delay(
     late: Delayed, args: argparse.Namespace, given: InterArrivalOf | None, largest: int | None
 ) -> Delayed:
     """The same problem with the delay of the flags; what they leave out stays."""
+    from pkd_delay.base import do_first
     from pkd_delay.process import Delayed
 
     law: InterArrivalOf = late.delay_of
@@ -128,7 +131,7 @@ def _replace_delay(
     elif largest is None:
         largest = late.max_delay
     if args.instead is not None:
-        instead = _do_first(late.base)
+        instead = do_first(late.base)
     return Delayed(
         late.problem,
         law,
@@ -181,11 +184,6 @@ def find_oddities(late: Delayed) -> list[str]:
                 f"the {own:,} of the model; if the delay depends on neither, use --shared-delay"
             )
     return found
-
-
-def _do_first(base: pkd.PartiallyKnownMDP) -> Instead:
-    """(x, y, a) -> the first action on offer, for --instead first."""
-    return lambda x, y, a: next(iter(base.actions(x, y)))
 
 
 def _read_steps(text: str) -> int:

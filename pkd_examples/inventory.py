@@ -17,7 +17,7 @@ quickly, although there are (max_order + 1)^lead_time pipelines.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -104,8 +104,9 @@ def inventory(
 ) -> Problem[Inventory]:
     """Inventory with Poisson demand, one mean for each day of the season.
 
-    A single number gives the same law every day. The other options are the fields of `Inventory`.
-    `log`: a CSV file of (z, x') = (weekday, demand) in place of the Poisson law.
+    A single number gives the same law every day. The other options are the fields of `Inventory`;
+    `lead_time` may be {days: probability}, too (`pkd_examples.lead_times`). `log`: a CSV file of
+    (z, x') = (weekday, demand) in place of the Poisson law.
     """
     means = tuple(demand) if isinstance(demand, Sequence) else (demand,)
     good = all(isinstance(mean, int | float) and 0 <= mean < math.inf for mean in means)
@@ -114,9 +115,20 @@ def inventory(
             f"inventory(demand={demand!r}): "
             "expected a mean of at least 0, or one for each day of the season"
         )
-    model = Inventory(days=len(means), **options)
+    model = _make_model(days=len(means), **options)
     law = {day: poisson(mean, model.max_demand) for day, mean in enumerate(means)}
     return Problem("inventory", model, law, picture).fit(log)
+
+
+def _make_model(**options: Any) -> Inventory:
+    lead_time = options.get("lead_time")
+    if not isinstance(lead_time, Mapping):
+        return Inventory(**options)
+    from pkd_examples.lead_times import InventoryWithLeadTimes
+
+    travel = pkd.Travel(lead_time)
+    options["lead_time"] = 0  # nothing is on its way at the start
+    return InventoryWithLeadTimes(**options, lead_times=travel.law)
 
 
 def poisson(mean: float, largest: int) -> dict[int, float]:

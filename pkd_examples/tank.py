@@ -1,14 +1,13 @@
 """A tank whose level should stay near its middle, for late actions and missing observations.
 
-It is an ordinary tabular MDP, a `pkd.TabularMDP`. The other two files take its rewards for the
-model and its transitions for the law. An agent that steers on old news overshoots, so delay hurts
-here.
+It is an ordinary tabular MDP, a `pkd.TabularMDP`. The other two files put a transformer of the core
+on it. An agent that steers on old news overshoots, so delay hurts here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from pkd_examples.problem import choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["command_chart", "tank"]
+__all__ = ["IDLE", "command_chart", "tank"]
 
 ACTIONS = ("drain", "idle", "fill")
+IDLE = 1
 
 
 def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> pkd.TabularMDP:
@@ -48,30 +48,15 @@ def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> pkd.Tabu
     return pkd.TabularMDP(transitions, rewards, horizon, start=levels // 2, action_names=ACTIONS)
 
 
-class Commanded(Protocol):
-    """What `command_chart` needs of a model whose actions are the tank's commands."""
-
-    @property
-    def rewards(self) -> Sequence[Sequence[float]]:
-        """(S, A)."""
-
-    @property
-    def horizon(self) -> int:
-        """Actions per episode."""
-
-    def y_label(self, y: Any) -> str:
-        """How a row is named."""
-
-    def action_label(self, a: Any) -> str:
-        """How a command is named."""
-
-
-def command_chart(model: Commanded, plan: pkd.Plan, rows: Sequence[Any], ax: Axes) -> Axes:
+def command_chart(
+    model: pkd.LateActions | pkd.Missing, plan: pkd.Plan, rows: Sequence[Any], ax: Axes
+) -> Axes:
     """The plan's command halfway through, by the level x (columns) and the given y (rows).
 
     Red drains, white idles, blue fills.
     """
-    levels, h = range(len(model.rewards)), model.horizon // 2 + 1
+    h = model.horizon // 2 + 1
+    levels = sorted({x for x, _ in plan.states(h)})
     commands = [[choose(plan, h, x, y) for x in levels] for y in rows]
     colours = [[np.nan if a is None else a for a in row] for row in commands]
     ax.imshow(colours, origin="lower", aspect="auto", cmap="RdBu", vmin=-0.5, vmax=2.5)

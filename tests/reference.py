@@ -340,7 +340,7 @@ def optimistic_mean(
     episodes: int,
     delta: float,
 ) -> float:
-    """min(high, mean + bonus with width high - low), ell = log(32 H^2 |W| K/delta).
+    """min(high, mean + bonus with width high - low), ell = log(32 N^2 |W| K/delta).
 
     Without data it is `high`. Greedy takes the mean.
     """
@@ -352,7 +352,7 @@ def optimistic_mean(
     mean: float = sum(value * k for value, k in seen.items()) / n
     variance: float = sum(k * (value - mean) ** 2 for value, k in seen.items()) / n
     ell = rule.log_factor or math.log(
-        32 * model.horizon**2 * len(reachable(model).reward_features) * episodes / delta
+        32 * most_visits(model) ** 2 * len(reachable(model).reward_features) * episodes / delta
     )
     return min(r.high, mean + bonus(rule, variance, r.high - r.low, n, ell))
 
@@ -360,18 +360,57 @@ def optimistic_mean(
 def log_factor(
     model: PartiallyKnownMDP, sizes: Reachable, z: Any, y: Any, episodes: int, delta: float
 ) -> float:
-    """ell(z, y') = min(log(32 H^2 |Z| K/(delta w)), B log(32 H B |Z| K/delta)).
+    """ell(z, y') = min(log(32 N^2 |Z| K/(delta w)), B log(32 N B |Z| K/delta)).
 
     w is the share of y', or 1/|Y|.
     """
+    most = most_visits(model)
     n_features = len(sizes.features) if model.n_features is None else model.n_features
     share = model.share(z, y)
     weight = 1 / len(sizes.ys) if share is None else share
     b = model.branching(z)
     return min(
-        math.log(32 * model.horizon**2 * n_features * episodes / (delta * weight)),
-        b * math.log(32 * model.horizon * b * n_features * episodes / delta),
+        math.log(32 * most**2 * n_features * episodes / (delta * weight)),
+        b * math.log(32 * most * b * n_features * episodes / delta),
     )
+
+
+@cache
+def most_visits(model: PartiallyKnownMDP) -> int:
+    """N: the most visits of a feature or unknown reward on one path, at least the layers.
+
+    The layers are H, or H + 1 if values of the steps 1 and H + 1 are averaged over unknown laws.
+    """
+
+    def visits(name: Any) -> Callable[[int, Any, Any], int]:
+        @cache
+        def count(h: int, x: Any, y: Any) -> int:
+            if is_over(model, h, x, y):
+                return 0
+            found = []
+            for a in choices(model, x, y):
+                r = model.reward(x, y, a)
+                paid = isinstance(r, UnknownReward) and r.feature == name
+                for _, h_next, y_next, z in branches(model, h, x, y, a):
+                    found += [
+                        paid + (not isinstance(z, Known) and z == name) + count(h_next, x2, y_next)
+                        for x2 in support(model, z)
+                    ]
+            return max(found)
+
+        return count
+
+    sizes, layers = reachable(model), set()
+    for h, x, y in sizes.states:
+        if not is_over(model, h, x, y):
+            for a in choices(model, x, y):
+                drawn = [b for b in branches(model, h, x, y, a) if not isinstance(b[3], Known)]
+                layers |= {h_next for _, h_next, _, _ in drawn}
+    names = sizes.features | sizes.reward_features
+    most = max(
+        (visits(name)(1, x, y) for name in names for p, x, y in starts(model) if p > 0), default=0
+    )
+    return max(model.horizon + (layers >= {1, model.horizon + 1}), most)
 
 
 def ranges(model: PartiallyKnownMDP) -> Callable[[int, Any, Any], tuple[float, float]]:

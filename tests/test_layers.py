@@ -67,7 +67,7 @@ def test_an_adapter_uses_only_exported_names(path: str) -> None:
         ("import pkd\npkd.engine", {"pkd.engine"}),
         ("from pkd.engine import compile", {"pkd.engine.compile"}),
         ("import pkd.engine", {"pkd.engine"}),
-        ("def f():\n    from pkd import sizes", {"pkd.sizes"}),
+        ("def f():\n    from pkd import limits", {"pkd.limits"}),
         ("if TYPE_CHECKING:\n    from pkd.model import Law", set()),
     ],
 )

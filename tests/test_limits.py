@@ -135,9 +135,10 @@ def test_progress_is_shown_on_a_terminal_after_two_seconds(monkeypatch: pytest.M
     for second, count in ((1.0, 10_000), (4.0, 40_000), (4.1, 41_000)):
         now[0] = 100.0 + second
         ticker(count)
-    assert screen.getvalue() == "\rexploring: 40,000 states, 10,000 per second "
+    shown = "\rexploring: 40,000 states, 10,000 per second "
+    assert screen.getvalue() == shown
     ticker.close()
-    assert screen.getvalue().endswith("\r\x1b[K")
+    assert screen.getvalue() == shown + "\r" + " " * (len(shown) - 1) + "\r"
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

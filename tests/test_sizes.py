@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pkd
 import pkd_delay
 from pkd.explore import explore
 from pkd.sizes import is_declared_range_safe, measure, returns_within, sweep_returns
+from pkd_delay.problems import two_state_chain
 from tests import reference, strategies
 from tests.kiosk import Kiosk, having
 
@@ -96,3 +98,80 @@ def test_returns_lie_within_their_extremes() -> None:
     graph = explore(Kiosk())
     assert returns_within(graph, -2, 4)
     assert not returns_within(graph, -1.9, 4)
+
+
+class Draws(pkd.PartiallyKnownMDP):
+    """Before each of two actions, `times` coins are thrown one after the other; x is the last."""
+
+    horizon = 2
+
+    def __init__(self, times: int, *, coins: int = 1, first: bool = True) -> None:
+        self.times, self.coins, self.first = times, coins, first
+
+    def start(self) -> Any:
+        return 0, (self.times if self.first else 0)
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return pkd.CHANCE if y else ["go"]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return float(x)
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(1.0, y - 1 if y else self.times, ("coin", y % self.coins))]
+
+    def last_step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(1.0, 0, pkd.sure(0))] if not y else self.step(x, y, a)
+
+    def outcomes(self, z: Any) -> Any:
+        return [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        (Draws(1, first=False), 2),  # go and throw, before the second action
+        (Draws(4), 9),  # 4, the action's own, 4
+        (Draws(4, coins=2), 5),  # 2, the action's own, 2
+    ],
+    ids=["as in the paper", "one coin", "two coins"],
+)
+def test_the_logarithms_count_the_most_visits_of_a_feature(
+    model: pkd.PartiallyKnownMDP, most: int
+) -> None:
+    assert reference.most_visits(model) == most
+    assert measure(model).most_visits == most
+    for large in (False, True):
+        compiled = pkd.compile(model, large=large)
+        assert compiled.most_visits == most
+        ell = compiled.ell(pkd.MVP().bonus(), np.array([0]), np.array([0.5]), 100, 0.1)
+        size = len(compiled.features)
+        assert ell[0] == pytest.approx(
+            min(
+                math.log(32 * most**2 * size * 100 / (0.1 * 0.5)),
+                2 * math.log(32 * most * 2 * size * 100 / 0.1),
+            )
+        )
+
+
+def test_a_game_of_cards_draws_more_often_than_it_acts() -> None:
+    model = pkd.as_problem("blackjack").model()
+    assert model.horizon == 20
+    assert pkd.compile(model).most_visits == 33
+
+
+def test_a_delay_changes_no_number_of_visits() -> None:
+    delayed = pkd_delay.KnownDelay(Draws(4), {0: 0.5, 1: 0.5}, 1)
+    assert pkd.compile(delayed).most_visits == 9
+    assert pkd.compile(pkd_delay.UnknownDelay(Draws(4), 1, 1)).most_visits == 9
+    table = two_state_chain().model()
+    for late in (
+        pkd_delay.KnownDelay(table, {-1: 0.5, 1: 0.5}, 2),
+        pkd_delay.UnknownDelay(table, 1, 2),
+    ):
+        assert pkd.compile(late).most_visits == late.horizon
+
+
+@given(strategies.cases())
+def test_the_most_visits_are_those_of_the_reference(case: strategies.Case) -> None:
+    assert measure(case.model).most_visits == reference.most_visits(case.model)

@@ -11,14 +11,27 @@ of transformers (`pkd.cli.arguments`) or bounds (`pkd.cli.bound`).
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import re
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
-from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, seed, writable
+from pkd.cli.arguments import (
+    add_model,
+    amount,
+    find_model,
+    find_problem,
+    fraction,
+    picture,
+    positive,
+    seed,
+    writable,
+)
 from pkd.cli.bound import Bounds, Curves
 from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
@@ -29,7 +42,9 @@ __all__ = [
     "Bounds",
     "Curves",
     "add_model",
+    "amount",
     "find_model",
+    "find_problem",
     "fraction",
     "main",
     "picture",
@@ -74,6 +89,7 @@ def build_parser(wanted: str | None = None, origin: Origin | None = None) -> Par
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _print_anything()
     try:
         words, origin = insert_experiment_file(words)
         words = _join_values(words)
@@ -98,12 +114,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as problem:  # noqa: BLE001 - a model is the user's own code, may raise anything
+        if os.name == "nt" and isinstance(problem, OSError) and problem.errno == errno.EINVAL:
+            return 0  # this is how Windows says that the reader of a pipe has stopped
         if "--debug" in words:
             traceback.print_exc()
         else:
-            print(f"pkd: error: {_one_line(problem)}", file=sys.stderr)
+            print(f"pkd: error: {_one_line(problem, words)}", file=sys.stderr)
         return BAD_INPUT
     return code
+
+
+def _print_anything() -> None:
+    """A console that lacks a character, as those of Windows may, shows its number instead."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _join_values(words: Sequence[str]) -> list[str]:
@@ -120,7 +145,7 @@ def _join_values(words: Sequence[str]) -> list[str]:
     return joined
 
 
-def _one_line(problem: Exception) -> str:
+def _one_line(problem: Exception, words: Sequence[str]) -> str:
     if isinstance(problem, ModelError):
         rest = len(problem.findings) - 1
         # `pkd check` would stop at the same error if the model itself cannot be made, so the other
@@ -128,8 +153,8 @@ def _one_line(problem: Exception) -> str:
         return problem.findings[0] + (f" (and {rest} more; --debug shows all)" if rest > 0 else "")
     if isinstance(problem, UnicodeDecodeError):
         return (
-            f"a file is not UTF-8 text: byte {problem.object[problem.start]:#04x} at position "
-            f"{problem.start}; save it as UTF-8"
+            f"{_name_file(problem, words)} is not UTF-8 text: byte "
+            f"{problem.object[problem.start]:#04x} at position {problem.start}; save it as UTF-8"
         )
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
@@ -142,3 +167,17 @@ def _one_line(problem: Exception) -> str:
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     message = " ".join(str(problem).split())
     return f"{type(problem).__name__}{where}: {message} (--debug shows more)"
+
+
+def _name_file(problem: UnicodeDecodeError, words: Sequence[str]) -> str:
+    """The file that could not be decoded: one that was named and holds these bytes."""
+    for word in words:
+        path = Path(word.rpartition("=")[2])
+        try:
+            if path.is_file() and problem.object in path.read_bytes():
+                return str(path)
+        except OSError:
+            continue
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith("<")]
+    return f"a file that {own[-1].filename}:{own[-1].lineno} reads" if own else "a file"

@@ -6,13 +6,14 @@ import argparse
 import math
 import multiprocessing
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
-from pkd.problem import Found, Problem, find, installed, parse_options
+from pkd.problem import Found, Pair, Problem, find, installed, parse_options
 from pkd.schedule import read_schedule
 from pkd.workers import memory
 
@@ -27,6 +28,7 @@ __all__ = [
     "amount",
     "episodes",
     "find_model",
+    "find_problem",
     "fraction",
     "model_arguments",
     "picture",
@@ -40,6 +42,9 @@ __all__ = [
 EPISODES = 10_000  # of a run, unless said otherwise
 BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
 
+NO_MODEL = (
+    "no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id"
+)
 # The entry-point group of modules with configure(parser) and transform(problem, args).
 TRANSFORMERS = "pkd.transformers"
 
@@ -61,6 +66,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="an option of the model; may be repeated",
     )
     parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
+    parser.add_argument(
+        "--known-successors",
+        action="store_true",
+        help="tables: a learner knows which states can follow, not how likely they are",
+    )
     parser.add_argument(
         "--discount",
         type=fraction,
@@ -121,28 +131,63 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
 
 def find_model(args: argparse.Namespace) -> Found:
     """The model that the arguments name, transformed as they say."""
-    word = args.words or args.model
-    if word is None:
-        raise ModelError(
-            "no model was named; expected a registered name, module:object, an .npz file, or a "
-            "Gymnasium id"
-        )
     transformers = installed(TRANSFORMERS).values()
 
     def transform(problem: Problem) -> Problem:
-        if args.discount is not None:
-            from pkd.endless import discounted
-
-            problem = discounted(problem, args.discount)
         for transformer in transformers:
             problem = transformer.transform(problem, args)
         return problem
 
-    found = find(word, parse_options(args.option), args.horizon, transform)
+    return _find(args, transform)
+
+
+def find_problem(args: argparse.Namespace) -> Problem:
+    """The problem that the arguments name, before any transformer changes it; it must have a law.
+
+    A command that compares several transformations of one problem makes them itself.
+    """
+    seen: list[Problem] = []
+
+    def keep(problem: Problem) -> Problem:
+        seen.append(problem)
+        return problem
+
+    _find(args, keep).with_law()
+    return seen[0]
+
+
+def _find(args: argparse.Namespace, transform: Callable[[Problem], Problem]) -> Found:
+    """The model after the core's own flags and a transformation; says its remarks."""
+
+    def change(problem: Problem) -> Problem:
+        if args.known_successors:
+            problem = _tell_successors(problem)
+        if args.discount is not None:
+            from pkd.endless import discounted
+
+            problem = discounted(problem, args.discount)
+        return transform(problem)
+
+    word = args.words or args.model
+    if word is None:
+        raise ModelError(NO_MODEL)
+    found = find(word, parse_options(args.option), args.horizon, change)
     if multiprocessing.parent_process() is None:  # once, not in every worker
         for remark in found.remarks:
             print(remark, file=sys.stderr)
     return found
+
+
+def _tell_successors(problem: Problem) -> Problem:
+    """A table whose learner is told which states can follow, and nothing about how likely."""
+    from pkd.tabular import TabularMDP
+
+    if not isinstance(problem, TabularMDP):
+        raise ModelError(
+            "--known-successors: expected a table (an .npz file, a Gymnasium id, or a model that "
+            f"is one), found {type(problem).__name__}"
+        )
+    return Pair(problem.model(support=True), problem.law())
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -164,7 +209,7 @@ def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
     from pkd import Run
 
     runs, problems = {}, []
-    for path in dict.fromkeys(paths):
+    for path in dict.fromkeys(name for word in paths for name in _expand(word)):
         try:
             runs[path] = Run.load(path)
         except ModelError as problem:
@@ -172,6 +217,14 @@ def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
     if problems:
         raise ModelError("; ".join(problems))
     return runs
+
+
+def _expand(word: str) -> list[str]:
+    """The files that a pattern such as run-*.npz matches: not every shell does it."""
+    if Path(word).exists() or not has_magic(word):
+        return [word]
+    found = glob(word)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    return sorted(found) or [word]
 
 
 def positive(text: str) -> int:

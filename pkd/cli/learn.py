@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     import pkd
 
 HELP = "learn online and measure regret"
+LEARNED = 0.95  # of the way from the first policy to the optimum
+INTERRUPTED = 130  # the exit code of a program that was stopped by Ctrl-C
 COLUMNS = (
     "seed",
     "optimal value",
@@ -61,6 +64,7 @@ class Job:
     optimism: str
     seed: int
     file: Path | None  # where the run is saved
+    checkpoint: Path | None  # from which it goes on
     episodes: int | None  # None: until the gap is reached
     delta: float
     replan: str
@@ -98,33 +102,68 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="save the run; with several seeds their numbers join the name",
     )
+    parser.add_argument(
+        "--checkpoint",
+        type=writable,
+        metavar="FILE",
+        help="keep the run there while it goes on; the same command goes on where it stopped",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if args.episodes is None and args.until is None:
         args.episodes = EPISODES
     seeds = range(args.seed, args.seed + args.seeds)
-    files = [_name_file(args.save, one, args.seeds) for one in seeds]
     words = model_words(args.typed, _add_own)
-    jobs = [(args.optimism, one, file) for one, file in zip(seeds, files, strict=True)]
-    name, runs = learn_all(args, words, jobs)
-    rows = [_make_row(one, found) for one, found in zip(seeds, runs, strict=True)]
+    name, found = learn_all(args, words, seeds)
+    runs = list(found.values())
+    if not runs:
+        print("stopped before a seed was finished" + _say_how_to_go_on(args), file=sys.stderr)
+        return INTERRUPTED
+    rows = [_make_row(one, run) for one, run in found.items()]
     print(
         f"{name}: {runs[0].label}, {_count_episodes(runs)} episodes, "
         f"replanning: {runs[0].config['replan']}, delta {args.delta:g}"
     )
     print(table(COLUMNS, rows))
+    for line in _find_remarks(runs):
+        print(line)
     from pkd.results.plots import draw_regret
 
     title = f"{name}, {_count_episodes(runs)} episodes"
     write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret({title: [runs]}))
+    if len(runs) < args.seeds:
+        left = f"stopped: {len(runs)} of {args.seeds} seeds are finished"
+        print(left + _say_how_to_go_on(args), file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 
+def _say_how_to_go_on(args: argparse.Namespace) -> str:
+    if args.checkpoint is None:
+        return "; --checkpoint FILE keeps unfinished runs"
+    return f"; the same command goes on from {args.checkpoint}"
+
+
+def _find_remarks(runs: Sequence[pkd.Run]) -> list[str]:
+    """What a table of numbers does not say: that something was not learned yet, or was reached."""
+    late = [run for run in runs if run.episodes_to(LEARNED) is None]
+    if late:
+        run = min(late, key=lambda run: float(run.policy_values[-1]))
+        which = "" if len(runs) == 1 else f" in {len(late)} of {len(runs)} seeds"
+        earned = f"{run.policy_values[-1]:.6g} of {run.optimal_value:.6g}"
+        advice = "try more --episodes, or --optimism practical, which guarantees nothing"
+        return [f"not learned yet{which}: the policy in use earns {earned}; {advice}"]
+    goal = runs[0].config.get("until")
+    if goal is not None and all(run.gap <= goal for run in runs):
+        return [f"certified: each robust policy is within {goal:g} of the optimum"]
+    return []
+
+
 def learn_all(
-    args: argparse.Namespace, words: tuple[str, ...], jobs: Sequence[tuple[str, int, Path | None]]
-) -> tuple[str, list[pkd.Run]]:
-    """The name of the model, and the run of every (rule, seed, file to save it in).
+    args: argparse.Namespace, words: tuple[str, ...], seeds: Sequence[int]
+) -> tuple[str, dict[int, pkd.Run]]:
+    """The name of the model, and the run of every seed; if interrupted, of the finished ones.
 
     Here the model is built once and its optimum planned once; other processes build their own
     model.
@@ -134,18 +173,19 @@ def learn_all(
     from pkd.workers import spread
 
     name, compiled, law = build_world(words)
-    if any(file is not None for _, _, file in jobs):
+    if args.save is not None or args.checkpoint is not None:
         refuse_unwritable(chain(compiled.features, *compiled.outcomes))
     optimum = pkd.plan(compiled, law).value
     wanted = not args.quiet and sys.stderr.isatty()
-    alone = args.workers == 1 or len(jobs) == 1
+    alone = args.workers == 1 or len(seeds) == 1
     todo = [
         (
             Job(
                 words=words,
-                optimism=rule,
+                optimism=args.optimism,
                 seed=seed,
-                file=file,
+                file=_name_file(args.save, seed, len(seeds)),
+                checkpoint=_name_file(args.checkpoint, seed, len(seeds)),
                 episodes=args.episodes,
                 delta=args.delta,
                 replan=args.replan,
@@ -154,14 +194,16 @@ def learn_all(
                 progress=wanted and alone,
             ),
         )
-        for rule, seed, file in jobs
+        for seed in seeds
     ]
-    if alone or not wanted:
-        return name, spread(learn_one, todo, args.workers)
     from tqdm import tqdm
 
-    with tqdm(total=len(jobs), desc="runs", leave=False) as bar:
-        return name, spread(learn_one, todo, args.workers, bar.update)
+    kept: dict[int, pkd.Run] = {}
+    hidden = alone or not wanted
+    bar = tqdm(total=len(seeds), desc="runs", leave=False, disable=hidden)
+    with bar, suppress(KeyboardInterrupt):  # what is finished is shown
+        spread(learn_one, todo, args.workers, bar.update, kept)
+    return name, {seeds[number]: kept[number] for number in sorted(kept)}
 
 
 def learn_one(job: Job) -> pkd.Run:
@@ -180,10 +222,11 @@ def learn_one(job: Job) -> pkd.Run:
         until=job.until,
         progress=job.progress,
         optimal_value=job.optimal_value,
+        checkpoint=job.checkpoint,
     )
     if job.file is not None:
         attrs.evolve(run, model_words=job.words).save(job.file)
-    return attrs.evolve(run, policy=None)
+    return run.without_plans()
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ from pkd.graph import Graph
 from pkd.model import Episode, Law, ModelError, UnknownReward
 from pkd.optimism import CERTIFIED, DRAWS, KL_BALL, L1_BALL, NO_BONUS, OVER_SETS, PYTHON, Bonus
 from pkd.results.values import key_of
-from pkd.sizes import RETURNS, may_overflow, returns_within
+from pkd.sizes import RETURNS, find_most_visits, may_overflow, returns_within
 
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
@@ -370,6 +370,11 @@ class Compiled(ABC):
         return self.model.n_features or max(len(self.features), 1)
 
     @cached_property
+    def most_visits(self) -> int:
+        """N in the logarithms: the most samples of one feature that an episode can teach."""
+        return self.model.most_samples() or find_most_visits(self.graph)
+
+    @cached_property
     def branching(self) -> np.ndarray:
         """B(z) of each feature."""
         if not overrides(self.model, "branching"):
@@ -381,15 +386,15 @@ class Compiled(ABC):
     ) -> np.ndarray:
         """ell(z, y') = min(ell1, B(z) ell2(z)) of rows z and shares of y'.
 
-        A rule may have a constant of its own instead.
+        ell1 = log(32 N^2 |Z| K / (delta share)) and ell2 = log(32 N B(z) |Z| K / delta). The N of
+        the paper is H: a step samples a feature once. A rule may have a constant of its own.
         """
         if bonus.log_factor is not None:
             return np.full(rows.shape, float(bonus.log_factor))
         b, size = self.branching[rows], float(self.n_features)
-        ell1 = np.log(32 * self.horizon**2 * size * episodes / (delta * shares))
-        ell: np.ndarray = np.minimum(
-            ell1, b * np.log(32 * self.horizon * b * size * episodes / delta)
-        )
+        most = self.most_visits
+        ell1 = np.log(32 * most**2 * size * episodes / (delta * shares))
+        ell: np.ndarray = np.minimum(ell1, b * np.log(32 * most * b * size * episodes / delta))
         return ell
 
     def reward_bonus(self, bonus: Bonus, episodes: int, delta: float) -> np.ndarray:
@@ -397,7 +402,7 @@ class Compiled(ABC):
         ell = bonus.log_factor
         if ell is None:
             delta /= bonus.parts
-            ell = math.log(32 * self.horizon**2 * max(len(self.rewards), 1) * episodes / delta)
+            ell = math.log(32 * self.most_visits**2 * max(len(self.rewards), 1) * episodes / delta)
         return np.array([[ell, r.low, r.high] for r in self.rewards], float).reshape(-1, 3).T.copy()
 
     # -- counts ------------------------------------------------------------------------------------

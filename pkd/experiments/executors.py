@@ -18,6 +18,7 @@ from typing import Any
 from pkd.experiments.jobs import Job, run_job
 from pkd.experiments.record import Record
 from pkd.model import ModelError
+from pkd.workers import limit_processes
 
 __all__ = ["Alone", "Crew", "Foreign", "Pool", "connect_dask", "hire"]
 
@@ -57,7 +58,7 @@ class Pool(Crew):
     """Processes of this machine."""
 
     def __init__(self, workers: int) -> None:
-        self.workers, self.room = workers, AHEAD * workers
+        self.workers, self.room = limit_processes(workers), AHEAD * workers
         self.pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:

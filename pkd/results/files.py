@@ -12,6 +12,7 @@ import io
 import json
 import os
 import struct
+import time
 import uuid
 import zipfile
 import zlib
@@ -35,6 +36,7 @@ __all__ = [
     "write_text",
 ]
 
+PAUSES = (0.01, 0.05, 0.1, 0.2, 0.4)  # seconds between attempts to replace a file that is in use
 META = "meta"  # the array that holds the JSON text
 SHARE = 0.5  # of the memory of this machine that the arrays of one file may take
 INFLATION = 1032  # deflate cannot make more bytes out of one
@@ -69,10 +71,21 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        _replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _replace(beside: Path, path: Path) -> None:
+    """Windows refuses while another program reads the target, which is seldom for long."""
+    for wait in PAUSES if os.name == "nt" else ():
+        try:
+            beside.replace(path)
+            return
+        except PermissionError:
+            time.sleep(wait)
+    beside.replace(path)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -110,7 +123,7 @@ def read_npz(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise ModelError(
             f"{path} is an .npz file, but not one that pkd wrote: it has no description of its "
-            f"content ('{META}'), only {found}"
+            f"content ('{META}'), only {found}. Give a file that `pkd learn --save` or `save` wrote"
         )
     try:
         meta = json.loads(str(arrays.pop(META)))

@@ -98,6 +98,11 @@ class Run:
         slack = OPTIMISM_SLACK * max(1.0, abs(self.optimal_value))
         return int(np.sum(self.upper_values[self.plans] < self.optimal_value - slack))
 
+    def without_plans(self) -> Run:
+        """The same run without its plans, which hold a compiled model: small enough to be sent."""
+        interval = self.interval and self.interval._replace(robust=None)
+        return attrs.evolve(self, policy=None, interval=interval)
+
     @property
     def lower_violations(self) -> int:
         """Plans in force of which the certified lower value is above the optimal value."""

@@ -121,3 +121,63 @@ def test_python_m_pkd_is_the_command_line() -> None:
         [sys.executable, "-m", "pkd", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"pkd {pkd.__version__}\n"
+
+
+def test_learn_goes_on_from_a_checkpoint_with_more_episodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["learn", "riverswim", "--quiet", "--seeds", "2", "--csv", "found.csv"]
+    for episodes in ("20", "60"):
+        assert main([*words, "--episodes", episodes, "--checkpoint", "run.npz"]) == 0
+    kept = Path("found.csv").read_text().splitlines()
+    assert main([*words, "--episodes", "60"]) == 0
+    alone = Path("found.csv").read_text().splitlines()
+    drop_seconds = lambda lines: [line.rpartition(",")[0] for line in lines]  # noqa: E731
+    assert drop_seconds(kept) == drop_seconds(alone)
+    assert {path.name for path in tmp_path.glob("run*")} == {"run-0.npz", "run-1.npz"}
+
+
+def test_a_run_that_has_not_learned_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learn", "riverswim", "--quiet", "--episodes", "20", "--optimism", "mvp"]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("not learned yet: the policy in use earns 0.")
+    assert "of 3.39726; try more --episodes" in said
+
+
+def test_a_run_that_reached_its_gap_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learn", "gambler", "--quiet", "--until", "0.2"]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == "certified: each robust policy is within 0.2 of the optimum"
+
+
+def test_what_is_finished_is_shown_when_learning_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pkd.cli import learn
+
+    real = learn.learn_one
+
+    def stop_at_the_third(job: learn.Job) -> object:
+        if job.seed == 2:
+            raise KeyboardInterrupt
+        return real(job)
+
+    monkeypatch.setattr(learn, "learn_one", stop_at_the_third)
+    assert main(["learn", "gambler", "--quiet", "--episodes", "30", "--seeds", "4"]) == 130
+    found = capsys.readouterr()
+    assert len([line for line in found.out.splitlines() if line.startswith("   ")]) == 2
+    assert found.err == (
+        "stopped: 2 of 4 seeds are finished; --checkpoint FILE keeps unfinished runs\n"
+    )
+
+
+def test_known_successors_are_told_without_the_law(capsys: pytest.CaptureFixture[str]) -> None:
+    from pkd.cli.arguments import find_model, model_arguments
+
+    words = ["riverswim", "--known-successors"]
+    found = find_model(model_arguments(words)).model
+    assert list(found.outcomes((0, 0))) == [0]  # left of the first state nothing else can follow
+    assert list(found.outcomes((0, 1))) == [0, 1]
+    assert main(["plan", "inventory", "--known-successors"]) == 2
+    assert "expected a table" in capsys.readouterr().err

@@ -68,10 +68,10 @@ def test_check_lists_every_finding_of_a_bad_table(capsys: pytest.CaptureFixture[
     assert main(["check", "bad.npz"]) == 1
     printed = capsys.readouterr()
     assert printed.err.splitlines() == [
-        "transitions[0, 0] sums to 0.8, not 1",
-        "transitions[1, 0] sums to 0.8, not 1",
-        "rewards[0, 0] is nan, not a finite number",
-        "horizon: expected a whole number of at least 1, found 0",
+        "bad.npz: transitions[0, 0] sums to 0.8, not 1",
+        "bad.npz: transitions[1, 0] sums to 0.8, not 1",
+        "bad.npz: rewards[0, 0] is nan, not a finite number",
+        "bad.npz: horizon: expected a whole number of at least 1, found 0",
     ]
     assert printed.out == "bad.npz: 4 findings\n"
 
@@ -82,8 +82,9 @@ def test_other_commands_say_how_many_findings_there_are(
 ) -> None:
     np.savez("bad.npz", P=np.full((2, 1, 2), 0.4), r=np.zeros((2, 1)), horizon=1)
     said = error_of(["plan", "bad.npz"], capsys)
-    assert (
-        said == "pkd: error: transitions[0, 0] sums to 0.8, not 1 (and 1 more; --debug shows all)\n"
+    assert said == (
+        "pkd: error: bad.npz: transitions[0, 0] sums to 0.8, not 1 "
+        "(and 1 more; --debug shows all)\n"
     )
 
 
@@ -93,8 +94,21 @@ def test_a_log_in_another_encoding_says_so(capsys: pytest.CaptureFixture[str]) -
     Path("log.csv").write_bytes("z,x\ncafé,1\n".encode("latin-1"))
     said = error_of(["plan", "log_for_tests:bakery", "--option", "log=log.csv"], capsys)
     assert said == (
-        "pkd: error: a file is not UTF-8 text: byte 0xe9 at position 7; save it as UTF-8\n"
+        "pkd: error: log.csv is not UTF-8 text: byte 0xe9 at position 7; save it as UTF-8\n"
     )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_that_no_word_names_is_found_by_the_line_that_reads_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("hidden_for_tests.py").write_text(
+        LOG.replace("def bakery(log):", "def bakery(log='log.csv'):")
+    )
+    Path("log.csv").write_bytes("z,x\ncafé,1\n".encode("latin-1"))
+    said = error_of(["plan", "hidden_for_tests:bakery"], capsys)
+    assert said.startswith("pkd: error: a file that ")
+    assert said.endswith(" reads is not UTF-8 text: byte 0xe9 at position 7; save it as UTF-8\n")
 
 
 @pytest.mark.usefixtures("folder")
@@ -122,7 +136,7 @@ def test_a_table_is_no_run(command: str, capsys: pytest.CaptureFixture[str]) -> 
     said = error_of([command, "noh.npz"], capsys)
     assert said == (
         "pkd: error: noh.npz is an .npz file, but not one that pkd wrote: it has no description of "
-        "its content ('meta'), only P, r\n"
+        "its content ('meta'), only P, r. Give a file that `pkd learn --save` or `save` wrote\n"
     )
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd_delay import DelayChain, Delayed, DelayedMDP, Lags, LateEnv
+from pkd.transform.late_actions import OnWay
+from pkd_delay import DelayChain, Delayed, DelayedMDP, Lags, LateActions, LateEnv
 from pkd_delay.problems import random_mdp
-from pkd_examples.late_actions import LateActions
 
 pytest.importorskip("gymnasium")
 import gymnasium as gym
@@ -101,31 +101,25 @@ def test_late_states_with_their_own_law_for_each_action_earn_the_exact_value():
 
 
 def late_actions(mdp, delay, held):
-    model = LateActions(
-        rewards=mdp.rewards,
-        horizon=mdp.horizon,
-        delay=delay,
-        first=int(np.argmax(mdp.start_distribution)),
-        held=held,
-    )
-    return model, mdp.law()
+    return LateActions(mdp, delay, 2, first_action=held), mdp.law()
 
 
-ACTIONS = [({d: 1.0}, d) for d in range(4)] + [(TRAVEL, Lags(TRAVEL))]
+ACTIONS = [*range(4), Lags(TRAVEL), RANDOM]
 
 
 @pytest.mark.parametrize("make", [lake, cliff, some_mdp])
-@pytest.mark.parametrize(("delay", "given"), ACTIONS)
-def test_an_optimal_plan_earns_its_value_under_late_actions(make, delay, given):
+@pytest.mark.parametrize("delay", ACTIONS)
+def test_an_optimal_plan_earns_its_value_under_late_actions(make, delay):
     base = make()
     mdp = base if make is some_mdp else pkd.TabularMDP.from_gymnasium(base, HORIZON)
-    env = LateEnv(base, 0, given, first_action=0, horizon=mdp.horizon)
+    env = LateEnv(base, 0, delay, 2, first_action=0, horizon=mdp.horizon)
     plan = pkd.plan(*late_actions(mdp, delay, 0))
 
     def act(seen):
-        force, on_way = (0, ()) if given == 0 else env.commands_of(seen)
+        force, on_way = (0, ()) if delay == 0 else env.commands_of(seen)
+        waited = int(seen["since"]) if delay is RANDOM else 0
         h, state, _, _ = env.state_of(seen)
-        return plan.action(h, as_number(state), (force, pkd.Queue(on_way)))
+        return plan.action(h, as_number(state), OnWay(None, force, pkd.Queue(on_way), waited))
 
     assert_earns(returns(env, act), plan.value)
 
@@ -136,14 +130,14 @@ def as_number(state):
 
 def test_both_at_once_earn_the_value_of_late_states_of_a_world_with_late_actions():
     mdp = some_mdp()
-    both = Delayed(late_actions(mdp, TRAVEL, 1), RANDOM, 2)
+    both = Delayed(late_actions(mdp, Lags(TRAVEL), 1), RANDOM, 2)
     plan = pkd_delay.plan(both)
     env = LateEnv(mdp, RANDOM, Lags(TRAVEL), 2, first_action=1)
 
     def act(seen):
         force, on_way = env.commands_of(seen)
         h, state, queue, waited = env.state_of(seen)
-        here = (as_number(state), (force, pkd.Queue(on_way)))
+        here = (as_number(state), OnWay(None, force, pkd.Queue(on_way)))
         return plan.action(h, here, queue, waited)
 
     assert_earns(returns(env, act), plan.value)
@@ -169,7 +163,7 @@ def test_late_observations_and_late_actions_have_one_optimum_if_the_first_comman
     mdp = some_mdp()
     waiting = wait_first(mdp, d)
     late_states = pkd_delay.plan(DelayedMDP.constant(waiting, d)).value
-    late_commands = pkd.plan(*late_actions(waiting, {d: 1.0}, 0)).value
+    late_commands = pkd.plan(*late_actions(waiting, d, 0)).value
     assert late_commands == pytest.approx(late_states, abs=1e-12)
     assert late_states == pytest.approx(
         pkd_delay.plan(DelayedMDP.constant(mdp, d)).value, abs=1e-12

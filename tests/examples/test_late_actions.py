@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd_examples.late_actions import LateActions, late_actions
+from pkd_examples.late_actions import late_actions
 from pkd_examples.tank import tank
 
-CHAIN = {(s, a): {s: 0.9, 1 - s: 0.1} for s in (0, 1) for a in (0, 1)}
+STAY = [[[0.9, 0.1]] * 2, [[0.1, 0.9]] * 2]
 
 
 def chain(delay: dict[int, float], horizon: int = 10) -> float:
-    return pkd.plan(LateActions(rewards=np.eye(2), horizon=horizon, delay=delay), CHAIN).value
+    world = pkd.TabularMDP(STAY, np.eye(2), horizon)
+    return pkd.plan(pkd.LateActions(world, delay), world.law()).value
 
 
 @pytest.mark.parametrize(("delay", "value"), list(enumerate([10, 9.1, 8.46, 8.012, 7.7048])))
@@ -70,9 +71,9 @@ def test_the_number_of_features_does_not_grow_with_the_queue() -> None:
     assert counts == [5 * 3, 5 * 3]
 
 
-def _unknown(model: LateActions) -> list[tuple[object, object, object]]:
+def _unknown(model: pkd.LateActions) -> list[tuple[object, object, object]]:
     """Every (x, y, z) with an unknown feature that a walk of the model meets."""
-    met, stack, seen = [], [model.start()], {model.start()}
+    met, stack, seen = [], list(model.start()), set(model.start())
     while stack:
         x, y = stack.pop()
         choices = model.actions(x, y)

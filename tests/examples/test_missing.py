@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd_examples.missing import MissingObservations, missing_observations
+from pkd_examples.missing import missing_observations
 from pkd_examples.tank import tank
 
-CHAIN = {(s, a): {s: 0.9, 1 - s: 0.1} for s in (0, 1) for a in (0, 1)}
+STAY = [[[0.9, 0.1]] * 2, [[0.1, 0.9]] * 2]
 
 
 @pytest.mark.parametrize(("shown", "longest"), [(0.5, 3), (0.2, 2), (0.9, 9), (0.0, 4), (1.0, 4)])
@@ -24,8 +24,9 @@ def test_the_value_is_that_of_the_age_of_what_was_seen_last(shown: float, longes
         expected += sum(p * (1 + 0.8**age) / 2 for age, p in ages.items())
         grown = {age + 1: p * (1 - shown) for age, p in ages.items() if age < longest}
         ages = {0: 1 - sum(grown.values()), **grown}
-    model = MissingObservations(rewards=np.eye(2), horizon=8, shown=shown, longest=longest)
-    assert pkd.plan(model, CHAIN).value == pytest.approx(expected, abs=1e-12)
+    world = pkd.TabularMDP(STAY, np.eye(2), 8)
+    model = pkd.Missing(world, 1 - shown, longest=longest)
+    assert pkd.plan(model, world.law()).value == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_gauge_that_always_answers_is_the_undelayed_world() -> None:
@@ -44,5 +45,6 @@ def test_an_episode_teaches_every_transition_though_few_states_were_shown() -> N
 
 def test_rewards_are_paid_for_every_step() -> None:
     # A reward of one in every state is worth the horizon, whatever goes missing.
-    model = MissingObservations(rewards=np.ones((2, 2)), horizon=7, shown=0.3, longest=3)
-    assert pkd.plan(model, CHAIN).value == pytest.approx(7.0)
+    world = pkd.TabularMDP(STAY, np.ones((2, 2)), 7)
+    model = pkd.Missing(world, 0.7, longest=3)
+    assert pkd.plan(model, world.law()).value == pytest.approx(7.0)

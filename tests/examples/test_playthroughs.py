@@ -14,6 +14,8 @@ import pytest
 
 import pkd
 from pkd import Landing, Queue
+from pkd.transform.late_actions import OnWay
+from pkd.transform.missing import Since
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -132,10 +134,11 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "late_actions": (
         late_actions(delay=1, levels=5, horizon=2),
         [
-            (2, 2, (1, Queue((2,)), "acts"), 0.0, KNOWN),
-            (None, 2, (1, Queue((2,))), 1.0, (2, 1)),
-            (0, 2, (2, Queue((0,)), "acts"), 0.0, KNOWN),
-            (None, 4, (2, Queue((0,))), 1.0 - 0.1, (2, 2)),
+            (2, 2, OnWay(None, 1, Queue((2,)), 0, "acts"), 0.0, KNOWN),
+            (None, 2, OnWay(None, 1, Queue((2,))), 1.0, (2, 1)),
+            (0, 2, OnWay(None, 1, Queue((2, 0)), 0, "comes"), 0.0, KNOWN),
+            (None, 2, OnWay(None, 2, Queue((0,)), 0, "acts"), 0.0, KNOWN),
+            (None, 4, OnWay(None, 2, Queue((0,))), 1.0 - 0.1, (2, 2)),
         ],
         0.0,
     ),
@@ -143,10 +146,10 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
     "missing_observations": (
         missing_observations(levels=5, horizon=2),
         [
-            (1, 2, (Queue((1,)), False), 0.0, KNOWN),
-            (2, 2, (Queue((1, 2)), True), 0.0, KNOWN),
-            (None, 3, (Queue((2,)), True), 1.0, (2, 1)),
-            (None, 4, (Queue(), False), 0.5 - 0.1, (3, 2)),
+            (1, 2, Since(None, Queue((1,))), 0.0, KNOWN),
+            (2, 2, Since(None, Queue((1, 2)), "replays"), 0.0, KNOWN),
+            (None, 3, Since(None, Queue((2,)), "replays"), 1.0, (2, 1)),
+            (None, 4, Since(None, Queue()), 0.5 - 0.1, (3, 2)),
         ],
         0.0,
     ),
@@ -188,7 +191,8 @@ EPISODES: dict[str, tuple[Any, list[tuple[Any, ...]], float]] = {
 def test_the_episode_unfolds_as_told(name: str) -> None:
     problem, rows, end = EPISODES[name]
     model = problem.model()
-    x, y = model.start()
+    start = model.start()
+    x, y = next(iter(start)) if isinstance(start, dict) else start
     taken, moves, learned = 0, [], []
     for action, x_next, y_next, reward, feature in rows:
         choices = model.actions(x, y)

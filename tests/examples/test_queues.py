@@ -12,6 +12,8 @@ import pytest
 
 import pkd
 from pkd.queue import Look, Veil, hide
+from pkd.transform.late_actions import OnWay
+from pkd.transform.missing import Since
 from pkd_examples.inventory import inventory
 from pkd_examples.late_actions import late_actions
 from pkd_examples.missing import missing_observations
@@ -20,6 +22,10 @@ STOCK = inventory(lead_time=3).model()
 CONSTANT = late_actions(delay=6).model()
 RANDOM = late_actions(delay={0: 0.5, 2: 0.25, 4: 0.25}).model()
 GAUGE = missing_observations(longest=4).model()
+
+
+def sent(queue: pkd.Queue, phase: str) -> OnWay:
+    return OnWay(None, 1, queue, 0, phase)
 
 
 def looks(ask: Callable[[pkd.Queue], object], length: int) -> int:
@@ -55,13 +61,14 @@ def ask_all(
     [
         pytest.param(STOCK, None, lambda q: (0, 4, q), 3, 1, id="the order that arrives"),
         pytest.param(STOCK, 2, lambda q: (0, 4, q), 3, 0, id="demand"),
-        pytest.param(CONSTANT, 3, lambda q: (1, q), 4, 0, id="no command can arrive yet"),
-        pytest.param(CONSTANT, 3, lambda q: (1, q), 6, 1, id="the oldest command arrives"),
-        pytest.param(CONSTANT, 3, lambda q: (1, q, "acts"), 6, 0, id="the world moves"),
-        pytest.param(RANDOM, 3, lambda q: (1, q), 1, 0, id="only the new command can arrive"),
-        pytest.param(RANDOM, 3, lambda q: (1, q), 4, 3, id="ages 0, 2 and 4 can arrive"),
-        pytest.param(GAUGE, 3, lambda q: (q, False), 4, 0, id="the gauge answers or not"),
-        pytest.param(GAUGE, 3, lambda q: (q, True), 4, 1, id="one action is replayed"),
+        pytest.param(CONSTANT, 3, lambda q: sent(q, "sends"), 4, 0, id="no command comes yet"),
+        pytest.param(CONSTANT, 3, lambda q: sent(q, "sends"), 6, 0, id="a command comes surely"),
+        pytest.param(CONSTANT, 3, lambda q: sent(q, "comes"), 7, 1, id="the oldest one comes"),
+        pytest.param(CONSTANT, 3, lambda q: sent(q, "acts"), 6, 0, id="the world moves"),
+        pytest.param(RANDOM, 3, lambda q: sent(q, "sends"), 4, 0, id="some can come"),
+        pytest.param(RANDOM, 3, lambda q: sent(q, "comes"), 4, 1, id="they come one by one"),
+        pytest.param(GAUGE, 3, lambda q: Since(None, q), 4, 0, id="the gauge answers or not"),
+        pytest.param(GAUGE, 3, lambda q: Since(None, q, "replays"), 4, 1, id="one is replayed"),
     ],
 )
 def test_a_state_is_answered_after_a_look_at_few_entries(
@@ -76,8 +83,8 @@ def test_a_state_is_answered_after_a_look_at_few_entries(
 
 def test_branches_of_probability_zero_are_left_out() -> None:
     for model, x, y in (
-        (CONSTANT, 3, (1, pkd.Queue((0, 1, 2)))),
-        (CONSTANT, 3, (1, pkd.Queue((0, 1, 2, 0, 1, 2)))),
-        (GAUGE, 3, (pkd.Queue((0, 1, 2, 0)), False)),
+        (CONSTANT, 3, sent(pkd.Queue((0, 1, 2)), "sends")),
+        (CONSTANT, 3, sent(pkd.Queue((0, 1, 2, 0, 1, 2)), "sends")),
+        (GAUGE, 3, Since(None, pkd.Queue((0, 1, 2, 0)))),
     ):
         assert [p for p, _, _ in model.step(x, y, 1)] == [1.0]

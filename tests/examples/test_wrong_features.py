@@ -19,7 +19,7 @@ from pkd_examples.admission import Admission
 from pkd_examples.blackjack import Blackjack
 from pkd_examples.gambler import Gambler
 from pkd_examples.option import AmericanPut
-from tests.examples.worlds import shipped, truth_of
+from tests.examples.worlds import TRAVEL, shipped, truth_of
 
 SHIPPED = shipped()
 
@@ -44,6 +44,28 @@ def merged(model: Any, coarser: Callable[[Any], Any], outcomes: Any = None) -> A
             return super().outcomes(z) if outcomes is None else outcomes
 
     return Merged(**options_of(model))
+
+
+class MergedBase(pkd.PartiallyKnownMDP):
+    """A base with z replaced by coarser(z), for transformers."""
+
+    def __init__(self, base: pkd.PartiallyKnownMDP, coarser: Callable[[Any], Any]) -> None:
+        self.base, self.coarser, self.horizon = base, coarser, base.horizon
+
+    def start(self) -> Any:
+        return self.base.start()
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return self.base.actions(x, y)
+
+    def reward(self, x: Any, y: Any, a: Any) -> Any:
+        return self.base.reward(x, y, a)
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(p, y_next, self.coarser(z)) for p, y_next, z in self.base.step(x, y, a)]
+
+    def outcomes(self, z: Any) -> Any:
+        return range(5)
 
 
 class PayingForService(Admission):
@@ -83,8 +105,12 @@ def cases() -> dict[str, tuple[Any, Any, Any]]:
         "inventory": merged(models["inventory"], lambda z: "any day"),
         "battery": merged(models["battery"], lambda z: z[0]),
         "kuhn": merged(models["kuhn"], lambda z: z[1], ("pass", "bet", "J", "Q", "K")),
-        "late_actions": merged(models["late_actions"], lambda z: z[0]),
-        "missing_observations": merged(models["missing_observations"], lambda z: z[1]),
+        "late_actions": pkd.LateActions(
+            MergedBase(models["late_actions"].base, lambda z: z[0]), TRAVEL, first_action=1
+        ),
+        "missing_observations": pkd.Missing(
+            MergedBase(models["missing_observations"].base, lambda z: z[1]), 0.4, longest=2
+        ),
         "wind": merged(models["wind"], lambda z: "everywhere"),
         "pricing": merged(models["pricing"], lambda z: "any price"),
         "maintenance": merged(models["maintenance"], lambda z: ("wear", z[1] // 2), range(7)),

@@ -16,7 +16,9 @@ from typing import Any
 
 from scipy import stats
 
-from pkd import Landing
+from pkd import Landing, Queue
+from pkd.transform.late_actions import OnWay
+from pkd.transform.missing import Since
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -206,32 +208,38 @@ def tank_moves(level: int, command: int) -> dict[int, float]:
 
 
 def late_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
-    force, waiting = y[:2]
-    if y[-1] == "acts":
-        return {(level, (force, waiting)): p for level, p in tank_moves(x, force).items()}
-    waiting = (*waiting, a)
-    ages = list(range(len(waiting)))[::-1]
+    """Each command on its way comes or not, independently; then the oldest ones come first."""
+    if y.phase == "acts":
+        after = OnWay(None, y.in_force, y.queue)
+        return {(level, after): p for level, p in tank_moves(x, y.in_force).items()}
+    comes = y.phase == "comes"
+    # In the phase "comes" at least one of them comes, so the oldest one does, or is overruled.
+    before = (*y.queue,) if comes else (*y.queue, a)
+    in_force, left = (before[0], before[1:]) if comes else (y.in_force, before)
+    ages = list(range(len(before)))[::-1]
     hazard = [TRAVEL[age] / sum(TRAVEL[later] for later in range(age, 3)) for age in ages]
-    law: dict[Any, float] = {}
-    for arrived in itertools.product(
-        (False, True), repeat=len(waiting)
-    ):  # every command arrives or not, independently
+    law = {"acts": 0.0, "comes": 0.0}
+    for arrived in itertools.product((False, True), repeat=len(before)):
         p = math.prod(q if now else 1 - q for q, now in zip(hazard, arrived, strict=True))
-        newest = max((i for i, now in enumerate(arrived) if now), default=-1)
-        in_force = waiting[newest] if newest >= 0 else force
-        key = (x, (in_force, waiting[newest + 1 :], "acts"))
-        law[key] = law.get(key, 0.0) + p
-    return law
+        if any(arrived) or not comes:
+            law["comes" if any(arrived[1:] if comes else arrived) else "acts"] += p
+    total = sum(law.values())
+    return {
+        (x, OnWay(None, in_force, Queue(left), 0, phase)): p / total
+        for phase, p in law.items()
+        if p > 0
+    }
 
 
 def missing_truth(x: Any, y: Any, a: Any) -> dict[Any, float]:
-    taken, replaying = y
-    if replaying:
-        return {
-            (level, (taken[1:], len(taken) >= 2)): p for level, p in tank_moves(x, taken[0]).items()
-        }
+    taken = tuple(y.queue)
+    if y.phase == "replays":
+        after = Since(None, Queue(taken[1:]), "replays" if len(taken) >= 2 else "chooses")
+        return {(level, after): p for level, p in tank_moves(x, taken[0]).items()}
     shown = 1.0 if len(taken) >= 2 else 0.6
-    return {(x, ((*taken, a), True)): shown, (x, ((*taken, a), False)): 1 - shown}
+    queue = Queue((*taken, a))
+    both = {"replays": shown, "chooses": 1 - shown}
+    return {(x, Since(None, queue, phase)): p for phase, p in both.items()}
 
 
 def _wind_noise(s: Any, a: Any) -> dict[Any, float]:

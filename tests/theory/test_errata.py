@@ -1,7 +1,9 @@
 """The errata page: what is wrong with the paper's printed rules; every test it names exists."""
 
+import math
 import re
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 
 import pkd
 import pkd_delay
+from pkd_delay import l1
+from pkd_delay.problems import two_state_chain
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errata.md"
@@ -125,3 +129,105 @@ def test_every_correction_names_a_test_or_says_why_it_needs_none(number):
     )
     assert section is not None
     assert "::test_" in section[0] or "No test:" in section[0]
+
+
+NAMING = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=1, start=[0.5, 0.5])
+
+
+def test_a_constant_delay_shows_the_first_state_at_once() -> None:
+    assert pkd_delay.plan(pkd_delay.DelayedMDP.constant(NAMING, 1)).value == 1.0
+
+
+def test_an_auxiliary_first_state_hides_the_true_one() -> None:
+    """State 2 is s_start: it leads to the states 0 and 1, pays nothing and takes a step."""
+    moves = np.zeros((3, 2, 3))
+    moves[:, :, :2] = 0.5
+    with_start = pkd.TabularMDP(moves, [[1, 0], [0, 1], [0, 0]], horizon=2, start=2)
+    late = np.zeros((3, 2, 3))  # Delta = -1, 0, 1
+    late[:2, :, 1] = late[2, :, 2] = 1.0
+    assert pkd_delay.plan(pkd_delay.DelayedMDP(with_start, late, 1)).value == 0.5
+
+
+def best_sequence(mdp: pkd.TabularMDP) -> float:
+    """The value of the best fixed sequence of actions, by trying all."""
+    best = -np.inf
+    for actions in product(range(mdp.n_actions), repeat=mdp.horizon):
+        law, value = np.eye(mdp.n_states)[mdp.start], 0.0
+        for a in actions:
+            value += float(law @ mdp.rewards[:, a])
+            law = law @ mdp.transitions[:, a]
+        best = max(best, value)
+    return best
+
+
+def test_nothing_is_seen_from_a_delay_of_one_less_than_the_horizon_on() -> None:
+    mdp = two_state_chain(horizon=4)
+    blind = best_sequence(mdp)
+    values = [pkd_delay.plan(pkd_delay.DelayedMDP.constant(mdp, d)).value for d in (2, 3, 4)]
+    assert values[1:] == pytest.approx([blind, blind], abs=1e-12)
+    assert values[0] > blind + 1e-3
+
+
+def max_form(v: tuple[float, float], width: float) -> float:
+    """f(p, V, n, ell) of the lemma at p = (.9, .1), with (20/3) sqrt(ell/n) = .55."""
+    p, ratio = np.array([0.9, 0.1]), (0.55 * 3 / 20) ** 2
+    mean = float(p @ v)
+    deviation = math.sqrt(float(p @ (np.array(v) - mean) ** 2))
+    return mean + max(0.55 * deviation, 400 / 9 * width * ratio)
+
+
+def test_the_max_form_needs_values_in_an_interval_of_length_one() -> None:
+    """The larger V has the smaller f, although all |V(s)| <= 1; not with the width 2 of V."""
+    assert max_form((1.0, -0.95), 1.0) < max_form((1.0, -1.0), 1.0) - 1e-3
+    assert max_form((1.0, -0.95), 2.0) > max_form((1.0, -1.0), 2.0)
+
+
+def test_one_sample_gives_no_bound_and_no_estimate() -> None:
+    """The smallest ell is log 32. So the printed bound is above H at N = 1, and nothing is lost."""
+    least = pkd.bounds.union_log(1, 1, 1, 1, 1 - 1e-12)
+    assert least == pytest.approx(math.log(32))
+    assert 14 / 3 * least > 1
+    assert pkd.MVP().bonus().free == 1.0
+
+
+def test_the_sum_of_u_needs_the_logarithm_outside_of_the_one() -> None:
+    """|Z| = 1, H = K = 2: the printed line is below the one that it should bound."""
+    H, K, delta = 2, 2, 0.05
+    ell = pkd.bounds.union_log(H, 1, 1, K, delta)
+    before = 4 * ell * math.log(K * H) + 3 * math.log(8 * H / delta)
+    assert 4 * (ell * math.log(K * H) + 1) < before
+    assert 4 * ell * (math.log(K * H) + 1) >= before
+    assert 4 * ell * (math.log(K * H) + 1) == pytest.approx(4 * math.log(math.e * K * H) * ell)
+
+
+def test_the_printed_stopping_time_plays_one_sample_too_many() -> None:
+    """N^k counts the episodes before k. One visit in every episode: N^k = k - 1 reaches n at n + 1.
+
+    The first n + 1 episodes then hold n + 1 samples, and those tell more than n.
+    """
+    n, visits = 4, [1] * 10
+    reaches = next(k for k in range(1, 11) if sum(visits[: k - 1]) == n)
+    assert sum(visits[:reaches]) == n + 1
+    corrected = next(k for k in range(1, 11) if sum(visits[:k]) == n)
+    assert sum(visits[:corrected]) == n
+    assert l1.divergence(2, n + 1, 2, 0.5).kl > l1.divergence(2, n, 2, 0.5).kl * (1 + 1e-9)
+
+
+def test_the_divergence_of_trajectories_is_more_than_that_given_their_length() -> None:
+    """An algorithm that stops after the first 1 of at most two coins, of bias p or q.
+
+    Given the number of samples, the first one is known: the printed equation loses its divergence.
+    The lemma holds: two samples tell at least as much.
+    """
+    p, q = 0.5, 0.25
+    paths = {(1,): (p, q), (0, 1): ((1 - p) * p, (1 - q) * q), (0, 0): ((1 - p) ** 2, (1 - q) ** 2)}
+    whole = sum(a * math.log(a / b) for a, b in paths.values())
+    coin = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+    printed = 0.0
+    for size in (1, 2):
+        laws = [pair for path, pair in paths.items() if len(path) == size]
+        first, second = (sum(pair[i] for pair in laws) for i in (0, 1))
+        printed += sum(a * math.log(a / first / (b / second)) for a, b in laws)
+    assert printed == pytest.approx((1 - p) * coin)
+    assert whole == pytest.approx((2 - p) * coin)
+    assert printed < whole <= 2 * coin

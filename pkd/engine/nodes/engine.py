@@ -19,6 +19,9 @@ from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, OVER_SETS, PYTHON
 
 __all__ = ["NodeEngine"]
 
+# Numbers that one compiled call of a sweep reads: a fraction of a second.
+PORTION_SIZE = 2e7
+
 
 class NodeEngine(Compiled):
     """Every state apart."""
@@ -133,9 +136,19 @@ class NodeEngine(Compiled):
     ) -> tuple[float, bool]:  # fmt: skip
         if belief.form == PYTHON:
             return python_rule.sweep(program, belief, scratch, policy, follow, keep)
-        extra = self._find_extra(belief)
-        value, changed = kernels.sweep(program, belief, scratch, *extra, policy, follow, keep)
-        return float(value), bool(changed)
+        extra, value, changed = self._find_extra(belief), 0.0, False
+        for layers in self._find_portions(program):
+            value, other = kernels.sweep(
+                program, belief, scratch, *extra, policy, follow, keep, *layers
+            )
+            changed |= bool(other)
+        return float(value), changed
+
+    def _find_portions(self, program: kernels.Program) -> Iterator[tuple[int, int]]:
+        """The layers H..0 in portions (top, bottom): an interrupt is answered between two."""
+        size = max(int(PORTION_SIZE // (len(program.packing) + len(program.branch_p) + 1)), 1)
+        for top in range(self.horizon, -1, -size):
+            yield top, max(top - size + 1, 0)
 
     def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
         g, sign, mean = self.program, 1.0 if most else -1.0, np.zeros(len(self.rewards))
@@ -211,7 +224,8 @@ class NodeEngine(Compiled):
         hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
         cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
         limits = reward_limits(self.rewards)
-        kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width)
+        for part in self._find_portions(program):
+            kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width, *part)
         return cap, width, lo, hi, lo_settled, hi_settled
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
@@ -311,6 +325,8 @@ class NodeEngine(Compiled):
 
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
         if trial.learning.belief.form > CERTIFIED:  # only the usual rules are worth the compiling
+            return None
+        if len(list(self._find_portions(self.program))) > 1:  # long sweeps must answer interrupts
             return None
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))

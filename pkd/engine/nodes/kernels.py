@@ -142,8 +142,11 @@ def pack(g, b, s):
 
 
 @jit(nogil=True)
-def sweep(g, b, s, sets, other, policy, follow, keep):
+def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     """V_h for h = H..1 into s.v[(h - 1) % 2]; returns V_1 and whether the policy changed.
+
+    Only the layers top..bottom, the later ones first: H..0 are all. A caller that sweeps a part at
+    a time can be interrupted in between.
 
         e(z, y') = min(cap, pV(., y') + bonus)
         Q = sum_y' P_Y(y') min(ceiling, r + e)
@@ -156,9 +159,10 @@ def sweep(g, b, s, sets, other, policy, follow, keep):
     and V into s.kept, or -1. It is one function because it is compiled and called as one: passing
     all arrays to parts of it would cost more than the arithmetic.
     """
-    pack(g, b, s)
-    if sets is not None and b.form in (CERTIFIED, KL_BALL):
-        list_seen(g.row_ptr, b.p, sets)
+    if top == g.horizon:
+        pack(g, b, s)
+        if sets is not None and b.form in (CERTIFIED, KL_BALL):
+            list_seen(g.row_ptr, b.p, sets)
     levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
     group_first, group_last, group_pair, group_ptr = (
         g.group_first,
@@ -185,7 +189,7 @@ def sweep(g, b, s, sets, other, policy, follow, keep):
     caps, widths, mean, square, shift = s.cap, s.width, s.rows[0], s.rows[1], s.rows[2]
     ceiling = np.inf if form == NO_BONUS else b.ceiling
     changed = False
-    for t in range(horizon, -1, -1):
+    for t in range(top, bottom - 1, -1):
         layer = t if caps.shape[0] > 1 else 0
         for level in range(levels.shape[0]):
             if (level >= settlement) != (t == horizon):
@@ -414,14 +418,14 @@ def value_of_others(
 
 
 @jit()
-def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width):
+def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width, first, bottom):
     """The possible return to go, [lo, hi](x, y), and for every group its cap max hi and its width.
 
     low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
-    (H + 1, groups), the last layer is the settlement.
+    (H + 1, groups), the last layer is the settlement. Only the layers first..bottom, as in `sweep`.
     """
     layers = hi.shape[0]
-    for t in range(g.horizon, -1, -1):
+    for t in range(first, bottom - 1, -1):
         settles, last = t == g.horizon, t == g.horizon - 1
         hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % layers], lo[t % layers])
         for level in range(g.levels.shape[0]):
@@ -599,7 +603,9 @@ def learn(
             if exact == 1 and not changed and not np.isnan(state[1]):
                 break
             belief, memory = (truth, truth_s) if exact == 1 else (b, s)
-            state[exact], changed = sweep(g, belief, memory, sets, None, policy, exact == 1, -1)
+            state[exact], changed = sweep(
+                g, belief, memory, sets, None, policy, exact == 1, -1, g.horizon, 0
+            )
         set_marks(tally, 2.0)
         upper[k], value[k] = state[0], state[1]
         returns[k], _, _ = rollout(walk, world, policy, tally, rng, path)

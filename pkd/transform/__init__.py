@@ -1,0 +1,15 @@
+"""Transformers make a partially known MDP of another one, whose features stay the unknown ones.
+
+`LateActions` lets commands travel before they are executed; `Missing` lets observations go missing.
+Each takes any base and gives a partially known MDP again, so they can be put on top of each other.
+`Travel` is the law of how long something is on its way.
+"""
+
+from __future__ import annotations
+
+from pkd.transform.late_actions import LateActions
+from pkd.transform.missing import Missing
+from pkd.transform.transformed import OwnSamples, Transformed
+from pkd.transform.travel import Line, Travel
+
+__all__ = ["LateActions", "Line", "Missing", "OwnSamples", "Transformed", "Travel"]

@@ -1,0 +1,189 @@
+"""The price of lateness on the command line, against values that are computed apart."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import pkd
+from pkd.cli import main
+from pkd_delay import Delayed, DelayedMDP, KnownDelay, Lags, LateActions, Missing
+from pkd_delay.autoscaler import autoscaler
+from pkd_delay.blind import Blind, follow
+from pkd_delay.inter_arrival import InterArrival
+from pkd_delay.latency import Latency, Line, shift_law
+from pkd_delay.problems import random_mdp, two_state_chain
+from pkd_delay.rivals import IgnoringDelay
+
+
+def read(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def column(rows, name):
+    return [float(row[name]) for row in rows if row[name] != ""]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Runs pkd latency and reads its table."""
+
+    def run(*words):
+        path = tmp_path / "table.csv"
+        assert main(["latency", *words, "--csv", str(path), "--quiet"]) == 0
+        return read(path)
+
+    return run
+
+
+def test_late_actions_have_their_own_curve(table):
+    rows = table("two_state_chain", "--late", "actions", "--up-to", "3")
+    assert column(rows, "optimal value") == pytest.approx([10, 9.1, 8.46, 8.012])
+
+
+def test_the_law_of_late_actions_has_a_line(table):
+    rows = table("two_state_chain", "--late", "actions", "--action-delay-law", "0:.5,1:.5")
+    chain = two_state_chain()
+    expected = pkd.plan(LateActions(chain, Lags({0: 0.5, 1: 0.5})), chain.law()).value
+    assert rows[-1]["delay"] == "the law given"
+    assert float(rows[-1]["optimal value"]) == pytest.approx(expected)
+
+
+def test_a_law_is_shifted_tick_by_tick(table):
+    rows = table("two_state_chain", "--lags", "0:.5,2:.5", "--shift", "--up-to", "2")
+    expected = [
+        pkd.plan(DelayedMDP(two_state_chain(), Lags({k: 0.5, k + 2: 0.5})).known(),
+                 two_state_chain().law()).value
+        for k in range(3)
+    ]  # fmt: skip
+    assert column(rows, "optimal value") == pytest.approx(expected)
+    assert column(rows, "lost in all") == pytest.approx([10 - value for value in expected])
+
+
+def test_a_shifted_law_of_changes_is_the_delay_plus_a_constant():
+    law = InterArrival.of({-1: 0.2, 0: 0.5, 1: 0.3})
+    shifted = shift_law(law, 2, 1)
+    assert shifted.row(3, 3) == pytest.approx([0.0, *law.row(2, 2)])
+    assert shifted.row(0, 3) == pytest.approx([0.0, *law.row(0, 2)])
+    same = shift_law(law, 2, 0)
+    mdp = random_mdp(states=3, actions=2, horizon=5, successors=2, seed=2)
+    values = [pkd.plan(KnownDelay(mdp, one, 2), mdp.law()).value for one in (law, same)]
+    assert values[0] == pytest.approx(values[1], abs=1e-12)
+
+
+def test_the_autoscaler_says_the_sentence_of_the_demo(capsys):
+    assert main(["latency", "autoscaler", "--up-to", "1", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "These delays cost 5.1% of it; ignoring them costs 17.7%." in said
+
+
+def test_a_sensor_is_bought_as_long_as_a_tick_pays(capsys):
+    words = ["latency", "autoscaler", "--up-to", "3", "--quiet", "--sensor-price"]
+    assert main([*words, "0.5"]) == 0
+    assert "no faster sensor pays" not in capsys.readouterr().out
+    assert main([*words, "5"]) == 0
+    assert "no faster sensor pays: the delay of 3 stays" in capsys.readouterr().out
+
+
+def test_the_sensor_stops_where_the_net_value_is_largest():
+    lines = [Line(0, 10.0), Line(1, 9.9), Line(2, 8.0), Line(3, 7.0)]
+    study = Latency("x", "delay", lines, lines[0], sensor_price=0.5)
+    assert study.net_values() == pytest.approx([8.5, 8.9, 7.5, 7.0])
+    assert study.sentences()[1] == (
+        "At 0.5 per tick a faster sensor pays down to a delay of 1: net gain 1.9; "
+        "the next tick would gain 0.1."
+    )
+
+
+class TestIgnoring:
+    def test_it_is_worth_what_the_demo_and_the_compiled_engine_say(self):
+        delayed = autoscaler()
+        model, law = delayed.known(), delayed.law()
+        plan = pkd.plan(delayed.base, delayed.base_law)
+        blind = follow(model, law, Blind(model, plan))
+        assert blind == pytest.approx(pkd.evaluate(model, law, IgnoringDelay(delayed, plan)))
+        assert blind == pytest.approx(pkd.evaluate(model, law, Blind(model, plan)))
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_forward_pass_is_the_backward_one(self, seed):
+        mdp = random_mdp(states=4, actions=3, horizon=6, successors=2, seed=seed)
+        plan = pkd.plan(mdp.model(), mdp.law())
+        inner = LateActions(Missing(mdp, 0.3, longest=2), Lags({0: 0.5, 1: 0.5}))
+        model = KnownDelay(inner, {-1: 0.3, 0: 0.4, 1: 0.3}, 1)
+        blind = Blind(model, plan)
+        assert follow(model, mdp.law(), blind) == pytest.approx(
+            pkd.evaluate(model, mdp.law(), blind), abs=1e-12
+        )
+
+    def test_a_pass_that_takes_too_long_gives_nothing(self):
+        chain = two_state_chain()
+        assert follow(chain.model(), chain.law(), lambda h, x, y: 0, most=3) is None
+
+
+class TestCertified:
+    def make_log(self, path, n=300):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["z", "x"])
+            for s in (0, 1):
+                for a in (0, 1):
+                    for i in range(n):
+                        writer.writerow([(s, a), s if i % 10 else 1 - s])
+        return str(path)
+
+    def test_the_bounds_hold_the_exact_curve(self, table, tmp_path):
+        log = self.make_log(tmp_path / "log.csv")
+        rows = table("two_state_chain", "--log", log, "--up-to", "2")
+        low, high = column(rows, "optimum at least"), column(rows, "optimum at most")
+        for value, least, most in zip([10, 9.1, 8.46], low, high, strict=True):
+            assert least - 1e-9 <= value <= most + 1e-9
+        assert low[2] < high[2]
+
+    def test_the_bounds_are_those_of_certify(self, table, tmp_path):
+        log = self.make_log(tmp_path / "log.csv")
+        rows = table("two_state_chain", "--log", log, "--up-to", "1", "--delta", "0.1")
+        model = Delayed.constant(two_state_chain(), 1).known()
+        found = pkd.certify(model, pkd.read_log(log, two_state_chain().model()), delta=0.1)
+        assert float(rows[1]["optimum at least"]) == pytest.approx(found.low)
+        assert float(rows[1]["optimum at most"]) == pytest.approx(found.high)
+
+    def test_the_table_says_that_it_is_certified(self, tmp_path, capsys):
+        log = self.make_log(tmp_path / "log.csv")
+        words = ["latency", "two_state_chain", "--log", log, "--up-to", "1", "--quiet"]
+        assert main(words) == 0
+        assert (
+            "certified: each optimum holds with probability 0.95, each price with 0.9"
+            in capsys.readouterr().out
+        )
+
+    def test_a_saved_run_gives_the_counts(self, table, tmp_path):
+        path = tmp_path / "run.npz"
+        pkd.learn(two_state_chain(), episodes=200).save(path)
+        rows = table("two_state_chain", "--log", str(path), "--up-to", "1")
+        assert float(rows[1]["optimum at least"]) <= 9.1 <= float(rows[1]["optimum at most"])
+
+
+class TestThePicture:
+    def test_each_axis_says_what_it_shows_and_many_ticks_get_no_labels(self):
+        for count in (4, 12):
+            lines = [Line(d, 10.0 - d, 9.0 - d) for d in range(count + 1)]
+            figure = Latency("pump", "delay in ticks", lines, lines[0], sensor_price=0.3).draw()
+            values, prices = figure.axes
+            assert values.get_ylabel() == "value of an episode"
+            assert prices.get_ylabel() == "price of this tick"
+            assert prices.get_xlabel() == "delay in ticks"
+            assert len(prices.texts) == (count if count == 4 else 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--shift"], "--shift needs a law"),
+        (["--late", "actions", "--action-delay", "1"], "goes through all constant delays itself"),
+        (["--log", "x.csv", "--sensor-price", "1"], "--sensor-price needs exact values"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(words, said, capsys):
+    assert main(["latency", "two_state_chain", *words]) == 2
+    assert said in capsys.readouterr().err
