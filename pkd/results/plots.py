@@ -71,7 +71,7 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.2 * len(groups)), layout="constrained")
+    figure = Figure(figsize=(13, 4.2 * len(groups)), layout="constrained")
     rows = figure.subplots(len(groups), 2, squeeze=False)
     for (title, agents), (left, right) in zip(groups.items(), rows, strict=True):
         for ax in (left, right):
@@ -84,13 +84,15 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
         right.axhline(optimum, color="black", linestyle=":", label="exact optimum")
         # Rules with theory constants and with small ones lie orders of magnitude apart.
         if len(agents) > 1 and all(run.regret[-1] > 0 for runs in agents for run in runs):
-            left.set_yscale("log")
-        left.set_title(title)
+            left.set(xscale="log", yscale="log")
         right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
         seeds = len(agents[0])
-        said = f"mean over {seeds} seeds; bands: 95% bootstrap intervals"
-        right.set_title(said if seeds > 1 else "one seed")
-        right.legend()
+        bands = f"\nmean over {seeds} seeds; bands: 95% bootstrap intervals of it"
+        left.set_title(title + (bands if seeds > 1 else "\none seed"), fontsize="medium")
+        right.set_title(f"mean over {seeds} seeds" if seeds > 1 else "one seed", fontsize="medium")
+        # One legend for both panels, where it covers no line.
+        left.get_legend().remove()
+        right.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     return figure
 
 

@@ -221,6 +221,11 @@ def test_the_figure_names_bands_and_estimates() -> None:
     agents = {"q": "agents_for_tests:QLearning:show=false", "g": "posterior"}
     figure = pkd.compare(CHAIN, agents, 30, 3).plot()
     left, right = figure.axes
-    labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["q, estimated, no guarantee", "g, no guarantee"]
-    assert "95% bootstrap intervals" in right.get_title()
+    labels = [text.get_text() for text in right.get_legend().get_texts()]
+    assert labels == ["q, estimated, no guarantee", "g, no guarantee", "exact optimum"]
+    assert left.get_legend() is None
+    # The panel that announces bands is the one that has them.
+    assert "bands: 95% bootstrap intervals" in left.get_title()
+    assert len(left.collections) == 2
+    assert "band" not in right.get_title()
+    assert len(right.collections) == 0

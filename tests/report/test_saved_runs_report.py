@@ -423,3 +423,18 @@ def test_a_page_that_cannot_be_finished_leaves_the_old_one(folder: Path) -> None
         half()
     assert Path("report.html").read_text() == "old"
     assert sorted(path.name for path in folder.iterdir()) == ["good.npz", "report.html"]
+
+
+def test_two_hundred_runs_are_one_small_page_with_one_figure() -> None:
+    rules = [pkd.MVP(c1=float(c)) for c in range(1, 11)]
+    runs = {
+        f"{i}-{seed}.npz": a_run(seed=seed, rule=rule)
+        for i, rule in enumerate(rules)
+        for seed in range(20)
+    }
+    text = page(runs)
+    found = Page(text)
+    assert len(text.encode()) < 2_000_000
+    assert len(found.all("svg")) == 1
+    assert len(cells(found, "file")) == 200
+    assert not any("open" in attributes for attributes in found.all("details"))
