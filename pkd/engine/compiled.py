@@ -8,13 +8,10 @@ for large ones with a queue. `pkd.engine.compile` chooses.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from functools import cached_property
-from itertools import chain
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -23,24 +20,19 @@ from pkd.check.laws import checked_law
 from pkd.engine import bonus as kernels
 from pkd.engine.belief import NO_DRAWS, Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
-from pkd.explore import overrides
-from pkd.graph import Graph
-from pkd.model import Episode, Law, ModelError, UnknownReward
+from pkd.engine.structure import Counts, Structure, reward_limits
+from pkd.model import Episode, Law, ModelError
 from pkd.optimism import CERTIFIED, DRAWS, KL_BALL, L1_BALL, NO_BONUS, OVER_SETS, PYTHON, Bonus
-from pkd.results.values import key_of
-from pkd.sizes import RETURNS, find_most_visits, may_overflow, returns_within
 
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["Act", "Compiled", "Player", "Policy", "Truth"]
+__all__ = ["Act", "Compiled", "Counts", "Player", "Policy", "Truth", "reward_limits"]
 
 # Which action each decision state takes in each layer, in the engine's own order.
 Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
 Result = TypeVar("Result")
-# {z: {x': n}}, of an unknown reward {feature: {value: n}}
-Counts = Mapping[Any, Mapping[Any, float]]
 
 
 class Player(Protocol):
@@ -91,7 +83,7 @@ class Truth(NamedTuple):
     law: Law
 
 
-class Compiled(ABC):
+class Compiled(Structure):
     """One model, ready to be planned for.
 
     Calls may run side by side: nothing is shared but structure.
@@ -107,16 +99,6 @@ class Compiled(ABC):
     # Whether all sweeps run in the code that also knows values over sets of laws. The bits are the
     # same; a process that learns by them then compiles one sweep instead of two.
     over_sets: bool = False
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.model, self.horizon = graph, graph.model, graph.horizon
-        self.features, self.outcomes, self.rewards = graph.features, graph.outcomes, graph.rewards
-        self.n_y = graph.n_y
-        known = [[p for _, p in law.law if p > 0] for law in graph.known]
-        self.row_ptr = lengths_to_ptr(
-            np.array([*map(len, self.outcomes), *map(len, known)], np.int64)
-        )
-        self.known_p = np.array([p for row in known for p in row], float)
 
     # -- what an engine does -----------------------------------------------------------------------
 
@@ -162,10 +144,6 @@ class Compiled(ABC):
     @abstractmethod
     def tabulate(self, act: Act) -> Policy:
         """A callable (h, x, y) -> action as a policy of this engine."""
-
-    @abstractmethod
-    def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        """(where, lowest, highest return to go) of the states, the widest ones at least."""
 
     @property
     @abstractmethod
@@ -364,23 +342,6 @@ class Compiled(ABC):
 
     # -- the logarithms of the bonus ---------------------------------------------------------------
 
-    @property
-    def n_features(self) -> int:
-        """|Z| in the logarithms."""
-        return self.model.n_features or max(len(self.features), 1)
-
-    @cached_property
-    def most_visits(self) -> int:
-        """N in the logarithms: the most samples of one feature that an episode can teach."""
-        return self.model.most_samples() or find_most_visits(self.graph)
-
-    @cached_property
-    def branching(self) -> np.ndarray:
-        """B(z) of each feature."""
-        if not overrides(self.model, "branching"):
-            return np.array([len(states) for states in self.outcomes], float)
-        return np.array([self.model.branching(z) for z in self.features], float)
-
     def ell(
         self, bonus: Bonus, rows: np.ndarray, shares: np.ndarray, episodes: int, delta: float
     ) -> np.ndarray:
@@ -404,239 +365,3 @@ class Compiled(ABC):
             delta /= bonus.parts
             ell = math.log(32 * self.most_visits**2 * max(len(self.rewards), 1) * episodes / delta)
         return np.array([[ell, r.low, r.high] for r in self.rewards], float).reshape(-1, 3).T.copy()
-
-    # -- counts ------------------------------------------------------------------------------------
-
-    def tally(self, counts: Counts | None = None) -> Tally:
-        """Counts {z: {x': n}} as a tally; a count that the model calls impossible is a finding."""
-        z, w = len(self.features), len(self.rewards)
-        tally = Tally(
-            np.zeros(int(self.row_ptr[z])), np.zeros(z), np.ones(z), np.zeros((3, w)), np.ones(w),
-            np.zeros(z + w, np.int64),
-        )  # fmt: skip
-        findings: list[str] = []
-        with np.errstate(over="ignore"):  # a sum that overflows is a finding
-            for name, row in (counts or {}).items():
-                if name in self.reward_index:
-                    findings.extend(self._add_rewards(tally, self.reward_index[name], row))
-                elif name not in self.feature_index:
-                    findings.append(
-                        f"counts have the feature {name!r}, which cannot occur in the model"
-                    )
-                else:
-                    findings.extend(self._add_counts(tally, name, row))
-        if not (np.isfinite(tally.n).all() and np.isfinite(tally.rewards).all()):
-            findings.append("counts add up to more than a number can hold")
-        if findings:
-            raise ModelError(findings)
-        return tally
-
-    def _add_rewards(self, tally: Tally, w: int, row: Mapping[Any, float]) -> Iterator[str]:
-        z, low, high = self.rewards[w].feature, self.rewards[w].low, self.rewards[w].high
-        for value, number in row.items():
-            if not low <= value <= high:
-                yield (
-                    f"counts of {z!r} have the reward {value!r}; expected a number in [{low!r}, "
-                    f"{high!r}]"
-                )
-            elif not (number >= 0 and math.isfinite(number)):
-                yield f"counts of {z!r}, {value!r} are {number!r}; expected a number >= 0"
-            elif number > 0:
-                kernels.count_reward(tally, w, float(value), float(number))
-
-    def _add_counts(self, tally: Tally, z: Any, row: Mapping[Any, float]) -> Iterator[str]:
-        z_row = self.feature_index[z]
-        for x, number in row.items():
-            at = self.place(z_row, x)
-            if at is None:
-                yield f"counts of {z!r} have the outcome {x!r}, which is not in outcomes({z!r})"
-            elif not (number >= 0 and math.isfinite(number)):
-                yield f"counts of {z!r}, {x!r} are {number!r}; expected a number >= 0"
-            else:
-                tally.counts[at] += number
-                tally.n[z_row] += number
-
-    def count(self, tally: Tally, samples: Iterable[tuple[Any, Any]]) -> bool:
-        """Adds (z, x') samples to a tally; returns whether a plan is due."""
-        due = False
-        for z, x in samples:
-            row = self.feature_index.get(z, -1)
-            place = self.place(row, x) if row >= 0 else None
-            if place is None:
-                raise ModelError(
-                    f"samples gave ({z!r}, {x!r}): the model has no such feature, or the outcome "
-                    f"is not in outcomes({z!r})"
-                )
-            tally.counts[place] += 1.0
-            tally.n[row] += 1.0
-            due |= bool(tally.n[row] >= tally.marks[row])
-        return due
-
-    def named_counts(self, tally: Tally) -> dict[Any, dict[Any, float]]:
-        """Counts by name: {z: {x': n}}, zeros left out.
-
-        Of an unknown reward only the number, the mean and the variance of its payments are kept.
-        Its counts are two values with the same three: every rule makes the same of them.
-        """
-        named: dict[Any, dict[Any, float]] = {}
-        for row, z in enumerate(self.features):
-            at = int(self.row_ptr[row])
-            seen = np.flatnonzero(tally.counts[at : int(self.row_ptr[row + 1])]).tolist()
-            named[z] = {self.outcomes[row][i]: float(tally.counts[at + i]) for i in seen}
-        for reward, moments in zip(self.rewards, tally.rewards.T.tolist(), strict=True):
-            number, mean, squares = moments
-            named[reward.feature] = two_values(number, mean, squares, reward.low, reward.high)
-        return named
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """Features and outcomes by their repr, for files that hold only text."""
-        values = (*self.features, *(x for states in self.graph.sets for x in states))
-        return {repr(value): value for value in values}
-
-    @cached_property
-    def feature_index(self) -> dict[Any, int]:
-        """The row of each unknown feature."""
-        return {z: row for row, z in enumerate(self.features)}
-
-    @cached_property
-    def reward_index(self) -> dict[Any, int]:
-        """The number of each unknown reward."""
-        return {reward.feature: w for w, reward in enumerate(self.rewards)}
-
-    def place(self, row: int, x: Any) -> int | None:
-        """Where the outcome x of a row is counted; None: it is no outcome of the row."""
-        i = self._outcome_index[self.graph.feature_set[row]].get(x)
-        return None if i is None else int(self.row_ptr[row]) + i
-
-    @cached_property
-    def _outcome_index(self) -> list[dict[Any, int]]:
-        """For each set of outcomes; many features may share one."""
-        return [{x: i for i, x in enumerate(states)} for states in self.graph.sets]
-
-    # -- what must hold whatever the engine --------------------------------------------------------
-
-    def check_declared(self) -> None:
-        """Refuses a B(z), |Z|, share or return range that would break optimism in silence."""
-        findings = [*self._size_findings(), *self._range_findings()]
-        if findings:
-            from pkd.check import explain
-
-            explain(self.model)  # the same finding in the words of the check
-            raise ModelError(findings)
-
-    def _size_findings(self) -> Iterator[str]:
-        size: Any = self.model.n_features
-        if size is not None and (
-            isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1
-        ):
-            yield f"n_features = {size!r}; expected None or a positive whole number"
-        if overrides(self.model, "branching"):
-            for z, states in zip(self.features, self.outcomes, strict=True):
-                b: Any = self.model.branching(z)
-                if (
-                    isinstance(b, bool)
-                    or not isinstance(b, int | np.integer)
-                    or not 1 <= b <= len(states)
-                ):
-                    yield (
-                        f"branching({z!r}) is {b!r}; expected a whole number from 1 to "
-                        f"{len(states)}"
-                    )
-        for reward in self.rewards:
-            if reward.feature in self.feature_index:
-                yield f"{reward.feature!r} names both a feature of x' and an UnknownReward"
-        yield from self._share_findings()
-
-    def _range_findings(self) -> Iterator[str]:
-        declared: Any = self.model.return_range
-        if declared is None:
-            if may_overflow(self.graph) and not returns_within(self.graph, *RETURNS):
-                yield f"returns can leave [{RETURNS[0]:g}, {RETURNS[1]:g}]; scale the rewards down"
-            return
-        if not (isinstance(declared, tuple | list) and len(declared) == 2):
-            yield f"return_range = {declared!r}; expected None, or two numbers (low, high)"
-            return
-        least, most = map(float, declared)
-        if not -math.inf < least <= most < math.inf:
-            yield f"return_range = {declared!r}; expected finite numbers with low <= high"
-            return
-        slack = 1e-9 * max(1.0, abs(least), abs(most))
-        for where, low, high in self.return_ranges():
-            if not (low >= least - slack and high <= most + slack):
-                yield (
-                    f"return_range is ({least:g}, {most:g}), but the return {where} can be "
-                    f"{low:g} to {high:g}"
-                )
-                return
-
-    def _share_findings(self) -> Iterator[str]:
-        """Shares of one feature sum to at most 1 over the y' that come with it."""
-        if not overrides(self.model, "share"):
-            return
-        for z, total in self.share_totals().items():
-            if total > 1 + 1e-9:
-                yield f"share({z!r}, y) sums to {total:g} over y; expected at most 1"
-
-    @abstractmethod
-    def share_totals(self) -> Mapping[Hashable, float]:
-        """The sum of the shares of each feature over the y' that come with it."""
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of everything that a plan depends on, laws apart."""
-        digest = hashlib.sha256(
-            f"{self.horizon} {self.n_y} {self.n_features} {self.model.return_range}".encode()
-        )
-        for cells in self.graph.cells:
-            for values in (
-                cells.node, cells.action_ptr, cells.reward, cells.mean, cells.branch_ptr, cells.p,
-                cells.row, cells.landing, cells.share,
-            ):  # fmt: skip
-                digest.update(np.array(values).tobytes())
-        digest.update(self.branching.tobytes())
-        digest.update(self._identify_layout())
-        for nodes in self.graph.landings:
-            digest.update(np.array(nodes, np.int64).tobytes())
-        names = chain(self.features, self.graph.sets, (law.law for law in self.graph.known))
-        rewards = ((r.feature, r.low, r.high) for r in self.rewards)
-        for name in chain(names, rewards, [tuple(self.graph.start)]):
-            try:
-                digest.update(key_of(name).encode())
-            except TypeError:  # a value that no file can hold: only its type is compared
-                digest.update(type(name).__name__.encode())
-        return digest.hexdigest()
-
-    def _identify_layout(self) -> bytes:
-        """What the fingerprint needs of an engine's own order of states."""
-        return b""
-
-
-def two_values(
-    number: float, mean: float, squares: float, low: float, high: float
-) -> dict[float, float]:
-    """{value: count} with this number, mean and sum of squared deviations, within [low, high].
-
-    >>> two_values(4.0, 1.0, 4.0, 0.0, 5.0)
-    {0.0: 2.0, 2.0: 2.0}
-    >>> two_values(4.0, 1.0, 12.0, 0.0, 5.0)  # not symmetric: no value is below 0
-    {0.0: 3.0, 4.0: 1.0}
-    """
-    if number <= 0:
-        return {}
-    variance = squares / number
-    below, above = mean - low, high - mean
-    if variance <= 0 or below <= 0 or above <= 0:
-        return {min(max(mean, low), high): number}
-    spread = math.sqrt(variance)
-    down = min(spread, below)
-    up = min(variance / down, above)
-    down = min(variance / up, below)
-    share = up / (down + up)
-    return {max(mean - down, low): number * share, min(mean + up, high): number * (1 - share)}
-
-
-def reward_limits(rewards: Iterable[UnknownReward]) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest value of each unknown reward."""
-    rewards = list(rewards)
-    return np.array([r.low for r in rewards], float), np.array([r.high for r in rewards], float)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pkd
-from pkd.engine.compiled import two_values
+from pkd.engine.structure import two_values
 
 LOW, HIGH = -1.0, 3.0
 
