@@ -18,7 +18,7 @@ different problem with other gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -27,8 +27,9 @@ import numpy as np
 import pkd
 from benchmarks.studies.measure import against, mean, rising, slope
 from benchmarks.studies.report import Report, command_line, curve, panels, sizes_as_ticks
+from pkd_delay.theory.studied import ACTIONS, NOISES, Board
 
-HORIZON, ACTIONS, NOISES = 6, 2, 3
+HORIZON = 6
 LAWS_OF_FIRST, GROUPS_OF_SECOND = 2, 4
 PARTS = ("|Z| grows", "S A grows")
 HEADERS = [
@@ -63,42 +64,6 @@ QUICK = Setting(
     seeds=5,
 )
 RULES = {"practical": pkd.MVP.practical(), "theory": pkd.MVP()}
-
-
-class Board(pkd.NoiseMDP):
-    """s' = f(s, a, w) with random known tables; z = (group of (s, a), part of the group)."""
-
-    def __init__(self, states: int, groups: int, parts: int, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.horizon = HORIZON
-        self.pay = rng.random((states, ACTIONS)).tolist()
-        self.target = rng.integers(states, size=(states, ACTIONS, NOISES)).tolist()
-        order = rng.permutation(states * ACTIONS)
-        self.group = (order % groups).reshape(states, ACTIONS).tolist()
-        self.part = (order // groups % parts).reshape(states, ACTIONS).tolist()
-        self.laws = rng.dirichlet(
-            np.ones(NOISES), size=groups
-        ).tolist()  # for `law_of`; the learner is never asked to look here
-
-    def initial(self) -> int:
-        return 0
-
-    def choices(self, s: int) -> range:
-        return range(ACTIONS)
-
-    def noise(self, s: int, a: int) -> tuple[int, int]:
-        return self.group[s][a], self.part[s][a]
-
-    def outcomes(self, z: Any) -> Iterable[int]:
-        return range(NOISES)
-
-    def land(self, s: int, a: int, w: int) -> tuple[float, int]:
-        return self.pay[s][a], self.target[s][a][w]
-
-
-def law_of(board: Board) -> Any:
-    """The truth: one law for each group, whatever the part."""
-    return lambda z: dict(enumerate(board.laws[z[0]]))
 
 
 def study(setting: Setting) -> Report:
@@ -178,9 +143,9 @@ def study(setting: Setting) -> Report:
 
 def regrets(shape: tuple[int, int, int], episodes: int, rule: Any, seeds: int) -> Any:
     """The regret of each seed on its own board."""
-    boards = [Board(*shape, seed) for seed in range(seeds)]
+    boards = [Board(*shape, seed, HORIZON) for seed in range(seeds)]
     found = [
-        pkd.learn(board, law_of(board), episodes, optimism=rule, seed=seed)
+        pkd.learn(board, board.find_law, episodes, optimism=rule, seed=seed)
         for seed, board in enumerate(boards)
     ]
     return np.array([run.regret[-1] for run in found])

@@ -1,5 +1,6 @@
 """The experiment file: models, agents, seeds and outputs in TOML, checked as a whole.
 
+    title = "Does a longer lead time make demand harder to learn?"
     episodes = 5000
     seeds = 10                              # or a list: [3, 5, 8]
     agents = ["certified", "mvp:c1=1,c2=1", { agent = "my_agents:QLearning", rate = 0.5 }]
@@ -14,7 +15,8 @@
     folder = "out/inventory"
 
 A key of a model is a long flag of the command line; a model may also be its words,
-"inventory --horizon 20". A key of an agent is one of its options. Every finding is in one error.
+"inventory --horizon 20", or a table of them with a label, {label = "long", words = "..."}. A key of
+an agent is one of its options. Every finding is in one error.
 """
 
 from __future__ import annotations
@@ -62,6 +64,9 @@ def read_experiment(path: Path) -> tuple[Grid, Outputs]:
     outputs = _read_outputs(entries.get("outputs", {}), findings)
     models = _read_list(path, entries, "models", _word_model, findings)
     agents = _read_list(path, entries, "agents", _word_agent, findings)
+    title = entries.get("title", "")
+    if not isinstance(title, str):
+        findings.append(f"title: expected a text, found {title!r}")
     grid = None
     try:
         grid = make_grid(
@@ -77,7 +82,7 @@ def read_experiment(path: Path) -> tuple[Grid, Outputs]:
     if findings or grid is None:
         listed = "".join(f"\n  - {finding}" for finding in findings)
         raise ModelError(f"{path}: {len(findings)} findings{listed}")
-    return grid, outputs
+    return attrs.evolve(grid, title=title), outputs
 
 
 def list_files() -> dict[str, Path]:
@@ -115,7 +120,9 @@ def _read_list(
             elif isinstance(one, dict):
                 table = dict(one)
                 label = table.pop("label", None)
-                made.append(Named(None if label is None else str(label), read(str(path), table)))
+                whole = isinstance(table.get("words"), str) and len(table) == 1
+                words = table["words"] if whole else read(str(path), table)
+                made.append(Named(None if label is None else str(label), words))
             else:
                 raise ModelError(f"expected words or a table, found {one!r}")
         except ModelError as problem:

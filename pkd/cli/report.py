@@ -1,10 +1,11 @@
-"""Makes one page of saved runs: what was run, regret, optimism, counts and policy, with figures.
+"""Makes one page of an experiment, or of saved runs: the question, the table, a figure per model.
 
-  pkd learn inventory --episodes 1e5 --optimism practical --seeds 5 --save run.npz
+  pkd experiment riverswim
+  pkd report out/riverswim --out riverswim.html
   pkd report run-*.npz --out inventory.html
 
-The page is one file that asks for nothing outside. Runs that differ only in their seed form one
-band.
+The page is one file that asks for nothing outside. It shows each model that can be built again:
+its sizes, its transition graph, whether exploration is needed, and the optimal policy.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import argparse
 from pathlib import Path
 
 from pkd.cli.arguments import read_runs, writable
+from pkd.model import ModelError
 
-HELP = "make one HTML page of saved runs"
+HELP = "make one HTML page of an experiment or of saved runs"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", nargs="+", metavar="RUN.npz", help="a run that pkd learn --save or Run.save wrote"
+        "runs",
+        nargs="+",
+        metavar="WHAT",
+        help="the folder of an experiment, or files that pkd learn --save or Run.save wrote",
     )
     parser.add_argument(
         "--out",
@@ -28,13 +33,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the page (default: report.html)",
     )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the module:object that a file names as its model",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = read_runs(args.runs)
+    folders = [path for path in args.runs if Path(path).is_dir()]
+    if folders and len(args.runs) > 1:
+        raise ModelError(
+            f"expected one folder, or files; found the folder {folders[0]} among "
+            f"{len(args.runs)} words"
+        )
+    from pkd import report
     from pkd.results.files import write_text
-    from pkd.results.report import page
 
-    write_text(args.out, page(runs))
-    print(f"{args.out}: {len(runs)} run{'s' if len(runs) > 1 else ''}")
+    content = report.read_folder(folders[0]) if folders else report.read_runs(read_runs(args.runs))
+    write_text(args.out, report.write_page(content, trust=args.trust))
+    many = len(content.runs)
+    print(f"{args.out}: {many} run{'s' if many > 1 else ''}")
     return 0

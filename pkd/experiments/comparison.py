@@ -212,5 +212,7 @@ def _make_row(records: list[Record], first: float | None) -> tuple[Cell, ...]:
 
 def _find_reached(records: list[Record], first: float, episodes: int) -> Cell:
     reached = [record.episodes_to(GOAL, first) or float("inf") for record in records]
-    median = plain_statistics.median_high(reached)
-    return int(median) if median < float("inf") else f"> {episodes}"
+    median = plain_statistics.median(reached)
+    if median == float("inf"):
+        return f"> {episodes}"
+    return int(median) if median == int(median) else median

@@ -86,6 +86,7 @@ class Grid:
     episodes: int
     delta: float = 0.05
     replan: str = "doubling"
+    title: str = ""  # the question, in words
 
     def __len__(self) -> int:
         return len(self.models) * len(self.agents) * len(self.seeds)

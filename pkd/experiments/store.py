@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import glob
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,10 @@ class Store:
             {"key": job.key, "model": job.model.label, "agent": job.agent.label, "seed": job.seed}
             for job in jobs
         ]
-        words = [" ".join(model.words) or None for model in grid.models]
+        words = [shlex.join(model.words) or None for model in grid.models]
         text = {
             "form": "experiment 1",
+            "title": grid.title,
             "models": dict(zip((model.label for model in grid.models), words, strict=True)),
             "agents": {agent.label: agent.words or None for agent in grid.agents},
             "seeds": list(grid.seeds),

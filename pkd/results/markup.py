@@ -12,7 +12,7 @@ STYLE = """:root{color-scheme:light dark;--ink:#1a1a1a;--paper:#fff;--soft:#5a5a
 :root{--ink:#e8e8e8;--paper:#16181c;--soft:#a8a8a8;--rule:#3a3e45}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1rem}
+main{max-width:64rem;margin:0 auto;padding:1rem}
 h1{font-size:1.6rem;line-height:1.2}
 h2{font-size:1.25rem;line-height:1.3;margin:2.5rem 0 .5rem}
 h2{border-top:1px solid var(--rule);padding-top:1rem}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pkd.planning import Plan
     from pkd.results.run import Run
 
-__all__ = ["show_plan", "show_run"]
+__all__ = ["show_plan", "show_run", "write_rules"]
 
 MOST_LINES = 12  # of the table of a policy
 MOST_STATES = 30  # of its picture
@@ -39,7 +39,7 @@ def show_plan(plan: Plan) -> str:
         f"<p><b>Plan for {name}</b>: value {plan.value:.10g} over {plan.compiled.horizon} steps, "
         f"{escape(plan.meaning)}.</p>"
     )
-    return _wrap(said, lambda: _write_rules(plan), lambda: _draw_policy(plan))
+    return _wrap(said, lambda: write_rules(plan), lambda: _draw_policy(plan))
 
 
 def show_run(run: Run) -> str:
@@ -51,7 +51,7 @@ def show_run(run: Run) -> str:
         f"{float(run.regret[-1]):.6g}, {len(run.plans)} plans, {run.seconds:.2f} s.</p>"
     )
     policy = run.policy
-    rules = (lambda: "") if policy is None else (lambda: _write_rules(policy))
+    rules = (lambda: "") if policy is None else (lambda: write_rules(policy))
     return _wrap(said, rules, lambda: _draw_regret(run))
 
 
@@ -65,9 +65,9 @@ def _wrap(said: str, *parts: Callable[[], str]) -> str:
     return f'{STYLE}<div class="pkd">{"".join(shown)}</div>'
 
 
-def _write_rules(plan: Plan) -> str:
-    """The rules of the first steps, with the model's labels."""
-    rules = list(islice(plan.rules(), MOST_LINES + 1))
+def write_rules(plan: Plan, most: int = MOST_LINES) -> str:
+    """The rules of the first steps, with the model's labels; at most so many."""
+    rules = list(islice(plan.rules(), most + 1))
     rows = [
         [
             str(rule.step),
@@ -76,11 +76,11 @@ def _write_rules(plan: Plan) -> str:
             plan.label("action", rule.action),
             f"{rule.value:.7g}",
         ]
-        for rule in rules[:MOST_LINES]
+        for rule in rules[:most]
     ]
     headers = ["step", "x", "y", "action", "value"]
     kept = [i for i in range(5) if i not in (1, 2) or any(r[i] not in ("", "None") for r in rows)]
-    more = "; plan.to_csv(path) writes all" if len(rules) > MOST_LINES else ""
+    more = "; plan.to_csv(path) writes all" if len(rules) > most else ""
     return table(
         [headers[i] for i in kept], [[row[i] for i in kept] for row in rows], f"The policy{more}"
     )

@@ -34,19 +34,26 @@ def make_axes(ax: Axes | None = None) -> Axes:
     return Figure(figsize=(7, 4.5), layout="constrained").subplots()
 
 
-def plot_regret(runs: Sequence[Run | Record], ax: Axes | None = None, **line: Any) -> Axes:
+def plot_regret(
+    runs: Sequence[Run | Record],
+    ax: Axes | None = None,
+    *,
+    points: int = POINTS,
+    band_points: int = BAND_POINTS,
+    **line: Any,
+) -> Axes:
     """Draws the mean cumulative regret of runs that differ in their seed.
 
-    The band is the 95% bootstrap interval of the mean over seeds. line: options of matplotlib's
-    `plot`.
+    The band is the 95% bootstrap interval of the mean over seeds. points: of a curve, and of a
+    band; line: options of matplotlib's `plot`.
     """
     ax = make_axes(ax)
-    k = thin(min(len(run.returns) for run in runs))
+    k = thin(min(len(run.returns) for run in runs), points)
     regrets = [run.regret for run in runs]
     mean = np.mean([regret[k] for regret in regrets], axis=0)
     (drawn,) = ax.plot(k + 1, mean, label=line.pop("label", runs[0].label), **line)
     if len(runs) > 1:
-        k = thin(min(map(len, regrets)), BAND_POINTS)
+        k = thin(min(map(len, regrets)), band_points)
         band = bootstrap_mean(np.array([regret[k] for regret in regrets]))
         ax.fill_between(k + 1, band.low, band.high, color=drawn.get_color(), alpha=0.2, linewidth=0)
     ax.set_xlabel("episode")
@@ -64,7 +71,7 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.2 * len(groups)), layout="constrained")
+    figure = Figure(figsize=(13, 4.2 * len(groups)), layout="constrained")
     rows = figure.subplots(len(groups), 2, squeeze=False)
     for (title, agents), (left, right) in zip(groups.items(), rows, strict=True):
         for ax in (left, right):
@@ -72,27 +79,29 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
         for runs in agents:
             label = _write_label(runs)
             plot_regret(runs, ax=left, label=label)
-            _plot_value(runs, right, label)
+            plot_value(runs, right, label)
         optimum = agents[0][0].optimal_value
         right.axhline(optimum, color="black", linestyle=":", label="exact optimum")
         # Rules with theory constants and with small ones lie orders of magnitude apart.
         if len(agents) > 1 and all(run.regret[-1] > 0 for runs in agents for run in runs):
-            left.set_yscale("log")
-        left.set_title(title)
+            left.set(xscale="log", yscale="log")
         right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
         seeds = len(agents[0])
-        said = f"mean over {seeds} seeds; bands: 95% bootstrap intervals"
-        right.set_title(said if seeds > 1 else "one seed")
-        right.legend()
+        bands = f"\nmean over {seeds} seeds; bands: 95% bootstrap intervals of it"
+        left.set_title(title + (bands if seeds > 1 else "\none seed"), fontsize="medium")
+        right.set_title(f"mean over {seeds} seeds" if seeds > 1 else "one seed", fontsize="medium")
+        # One legend for both panels, where it covers no line.
+        left.get_legend().remove()
+        right.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     return figure
 
 
-def _plot_value(runs: Sequence[Run | Record], ax: Axes, label: str) -> None:
-    """The mean value of the policy in use."""
+def plot_value(runs: Sequence[Run | Record], ax: Axes, label: str, points: int = POINTS) -> None:
+    """Draws the mean value of the policy in use; where it is not known, the mean return."""
     count = len(runs[0].returns)
     # Many early episodes and few late ones: the axis is logarithmic.
     if _is_exact(runs):
-        k = np.unique(np.geomspace(1, count, POINTS).astype(int)) - 1
+        k = np.unique(np.geomspace(1, count, points).astype(int)) - 1
         mean = np.mean([run.policy_values[k] for run in runs], axis=0)
         ax.step(k + 1, mean, where="post", label=label)
     else:
@@ -114,10 +123,10 @@ def _is_exact(runs: Sequence[Run | Record]) -> bool:
     return not any(np.isnan(run.policy_values).any() for run in runs)
 
 
-def plot_values(runs: Sequence[Run], ax: Axes | None = None) -> Axes:
+def plot_values(runs: Sequence[Run | Record], ax: Axes | None = None, points: int = POINTS) -> Axes:
     """Draws what the plans believed, what their policies are worth, and the optimum."""
     ax = make_axes(ax)
-    k = thin(min(len(run.returns) for run in runs))
+    k = thin(min(len(run.returns) for run in runs), points)
     for name, style in (("upper_values", "--"), ("policy_values", "-")):
         mean = np.mean([getattr(run, name)[k] for run in runs], axis=0)
         ax.plot(

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CSS", "drawing", "inline"]
+__all__ = ["CSS", "INK", "PAPER", "STAND_INS", "drawing", "inline"]
 
 INK = "#000000"
+PAPER = "#fffffe"  # the background of the page, where a label must cover a line
 # Stand-ins that the page's colours replace. A line keeps its colour and changes its dashes when
 # there are more lines than colours.
 STAND_INS = [f"#0000f{i}" for i in range(1, 7)]
@@ -88,6 +89,7 @@ def inline(figure: Figure, says: str, salt: str) -> str:
     used = set(re.findall(r"#([\w-]+)", drawn))
     drawn = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", drawn)
     drawn = drawn.replace("xlink:href", "href").replace(INK, "currentColor")
+    drawn = drawn.replace(PAPER, "var(--paper)")
     for i, stand_in in enumerate(STAND_INS, start=1):
         drawn = drawn.replace(stand_in, f"var(--line-{i})")
     # Hundredths of a point are more than a screen shows.

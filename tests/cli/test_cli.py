@@ -652,7 +652,7 @@ BAD_INPUT = [
         ["plan", "climb.npz", "--delay-law", "unknown"],
         "pkd: error: there is no delay to speak of; expected --delay D, or ",
     ),
-    (["report"], "pkd report: error: the following arguments are required: RUN.npz"),
+    (["report"], "pkd report: error: the following arguments are required: WHAT"),
     (
         ["report", "climb.npz", "no.npz"],
         (

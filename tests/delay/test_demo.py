@@ -7,7 +7,7 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd_delay import demo
+from pkd_delay import demo, demo_study
 from pkd_delay.autoscaler import spot_autoscaler
 
 EPISODES = 3
@@ -15,8 +15,8 @@ EPISODES = 3
 
 def show(workers: int) -> demo.Showcase:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "LONG", 5)
-        patch.setattr(demo, "LONGEST_DELAY", 2)
+        patch.setattr(demo_study, "LONG", 5)
+        patch.setattr(demo_study, "LONGEST_DELAY", 2)
         return demo.autoscaler_demo(episodes=EPISODES, seeds=2, workers=workers)
 
 
@@ -76,6 +76,29 @@ def test_the_price_of_each_tick_is_drawn(shown: demo.Showcase) -> None:
         f"{values[2] - values[1]:.2f}",
     ]
     assert values[0] == pytest.approx(pkd.plan(problem.model(), problem.law()).value)
+
+
+def test_each_seed_is_a_line_and_no_range_of_seeds_is_drawn(shown: demo.Showcase) -> None:
+    left = shown.figure.axes[0]
+    assert len(left.collections) == 0
+    assert len(left.lines) == 7 * 3  # agents, each with a mean and two seeds
+    mean, *seeds = (line.get_ydata() for line in left.lines[:3])
+    assert mean == pytest.approx(np.mean(seeds, axis=0))
+    compiled, law = pkd.compile(spot_autoscaler().known(), large=False), spot_autoscaler().law()
+    assert seeds[1].tolist() == pkd.learn(compiled, law, 5, seed=1).regret.tolist()
+
+
+def test_the_median_of_two_seeds_is_halfway_between_them() -> None:
+    class Reached:
+        def __init__(self, episode: int | None) -> None:
+            self.episode, self.returns = episode, range(50)
+
+        def episodes_to(self, goal: float, baseline: float) -> int | None:
+            return self.episode
+
+    assert demo._label_episodes([Reached(4), Reached(9)]) == "6.5"
+    assert demo._label_episodes([Reached(9), Reached(4), Reached(None)]) == "9"
+    assert demo._label_episodes([Reached(4), Reached(None)]) == "> 50"
 
 
 def test_the_certified_interval_that_is_drawn_holds_the_optimum(shown: demo.Showcase) -> None:

@@ -133,6 +133,16 @@ def test_a_bad_file_gets_one_error_with_every_finding(
         assert finding in said
 
 
+def test_a_file_has_a_title_and_labels_for_words(tmp_path: Path) -> None:
+    text = f'title = "Why?"\nmodels = [{{ label = "a", words = "{CHAIN}" }}]\nagents = ["greedy"]\n'
+    grid, _ = read_experiment(write(tmp_path, text + "episodes = 5\nseeds = 2\n"))
+    assert (grid.title, grid.models[0].label) == ("Why?", "a")
+    assert grid.models[0].words == tuple(CHAIN.split())
+    wrong = text.replace('"Why?"', "3") + "episodes = 5\nseeds = 2\n"
+    with pytest.raises(pkd.ModelError, match="title: expected a text, found 3"):
+        read_experiment(write(tmp_path, wrong))
+
+
 def test_every_registered_model_has_an_experiment_file() -> None:
     files = list_files()
     assert set(names()) <= set(files)
@@ -211,6 +221,11 @@ def test_the_figure_names_bands_and_estimates() -> None:
     agents = {"q": "agents_for_tests:QLearning:show=false", "g": "posterior"}
     figure = pkd.compare(CHAIN, agents, 30, 3).plot()
     left, right = figure.axes
-    labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["q, estimated, no guarantee", "g, no guarantee"]
-    assert "95% bootstrap intervals" in right.get_title()
+    labels = [text.get_text() for text in right.get_legend().get_texts()]
+    assert labels == ["q, estimated, no guarantee", "g, no guarantee", "exact optimum"]
+    assert left.get_legend() is None
+    # The panel that announces bands is the one that has them.
+    assert "bands: 95% bootstrap intervals" in left.get_title()
+    assert len(left.collections) == 2
+    assert "band" not in right.get_title()
+    assert len(right.collections) == 0

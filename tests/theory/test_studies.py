@@ -175,7 +175,7 @@ def test_cutting_the_groups_of_a_board_leaves_its_optimum():
     for parts in (1, 4):
         board = feature_sharing.Board(8, 2, parts, seed=3)
         assert len(pkd.compile(board).features) == 2 * parts
-        values.append(pkd.plan(board, feature_sharing.law_of(board)).value)
+        values.append(pkd.plan(board, board.find_law).value)
     assert values[0] == pytest.approx(values[1], abs=1e-12)
 
 

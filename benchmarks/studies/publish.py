@@ -1,0 +1,92 @@
+"""Writes the tables and figures of docs/reference/studies.md from the folders of the studies.
+
+    for study in episodes delay features delay_law certified; do
+        pkd experiment study_$study --workers 2
+    done
+    python -m benchmarks.studies.publish out
+
+A table has one line for each model and agent, a figure one mark for each: the mean regret over
+seeds and its bootstrap interval.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import pkd
+from pkd.cli.output import save_figure, write_csv
+from pkd.results.intervals import bootstrap_mean
+from pkd.results.plots import COLOURS
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+STUDIES = ("episodes", "delay", "features", "delay_law", "certified")
+HEADERS = ["model", "agent", "guarantee", "regret", "95% interval", "violations", "seeds"]
+MARKS = "osD^v"
+
+
+def main() -> None:
+    base = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
+    for name in STUDIES:
+        results = pkd.load_results(base / f"study_{name}")
+        write_csv(DOCS / "reference" / "studies" / f"{name}.csv", HEADERS, list_rows(results))
+        figure = pkd.compare(results).plot() if len(results.models) == 1 else draw(results)
+        save_figure(figure, DOCS / "_static" / f"study_{name}.png")
+        print(f"{name}: {results}")
+
+
+def list_rows(results: Any) -> list[list[Any]]:
+    rows = []
+    for model in results.models:
+        for agent in results.agents:
+            records = results.records(model, agent)
+            found = bootstrap_mean(np.array([record.regret[-1] for record in records]))
+            violations = sum(record.violations or 0 for record in records)
+            plans = sum(len(record.plans) for record in records)
+            rows.append(
+                [
+                    model,
+                    agent,
+                    records[0].guarantee,
+                    f"{found.mean:.5g}",
+                    f"{found.low:.5g} to {found.high:.5g}",
+                    f"{violations} of {plans}",
+                    len(records),
+                ]
+            )
+    return rows
+
+
+def draw(results: Any) -> Figure:
+    """A row for each model, a mark for each agent, on a logarithmic axis of regret."""
+    models, agents = results.models, results.agents
+    figure = Figure(figsize=(8.5, 1.4 + 0.42 * len(models)), layout="constrained")
+    ax = figure.subplots()
+    for i, agent in enumerate(agents):
+        guarantee = results.records(models[0], agent)[0].guarantee
+        label = agent if guarantee in agent.lower() else f"{agent}, {guarantee}"
+        found = [
+            bootstrap_mean(np.array([r.regret[-1] for r in results.records(model, agent)]))
+            for model in models
+        ]
+        means = np.array([one.mean for one in found])
+        bars = [means - [one.low for one in found], [one.high for one in found] - means]
+        bars = np.maximum(bars, 0.0)  # rounding
+        places = np.arange(len(models)) + 0.12 * (i - (len(agents) - 1) / 2)
+        ax.errorbar(
+            means, places, xerr=bars, fmt=MARKS[i], color=COLOURS[i], markersize=5, label=label
+        )
+    ax.set_yticks(range(len(models)), models)
+    ax.invert_yaxis()
+    ax.set(xscale="log", xlabel="cumulative regret: mean over seeds, 95% bootstrap interval")
+    ax.grid(alpha=0.2)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    main()

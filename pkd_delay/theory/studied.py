@@ -1,0 +1,111 @@
+"""Problems of the shipped studies that need more than a table: hard instances, and boards.
+
+An experiment file names them by `pkd_delay.theory.studied:hard_instance` and
+`pkd_delay.theory.studied:board`, with their arguments as options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+import pkd
+from pkd_delay.process import DelayedMDP
+from pkd_delay.rivals import CountsPerState
+from pkd_delay.theory.hard import InstancePrior, lower_bound
+
+__all__ = ["Board", "board", "hard_instance"]
+
+STATES, ACTIONS, HORIZON, DEGREE = 52, 2, 32, 2  # sizes that meet the conditions of Theorem 3
+NOISES = 3
+
+
+def hard_instance(
+    delay: int = 2,
+    episodes: float = 3000,
+    multiple: float = 1.0,
+    seed: int = 0,
+    shared: bool = True,
+) -> DelayedMDP | tuple[CountsPerState, pkd.Law]:
+    """One draw from the prior of Theorem 3 for so many episodes, with the gap of the proof.
+
+    S = 52, A = 2, H = 32, B = 2 D; the scale of the codes is `multiple` times the proof's
+    eps = sqrt(D S A log D / (96 K)), and the gap grows with it. The prior has degree 2. Without
+    `shared` a learner counts per augmented state: it does not know that queues share their laws.
+
+    >>> hard_instance(delay=2).max_delay
+    2
+    """
+    if not multiple > 0:
+        raise pkd.ModelError(f"multiple is {multiple!r}; expected a number above 0")
+    sizes = (STATES, ACTIONS, HORIZON, delay, 2 * delay)
+    scale = multiple * lower_bound(*sizes, episodes).scale
+    delayed = InstancePrior(*sizes, scale, DEGREE).draw(seed).delayed()
+    if shared:
+        return delayed
+    apart = CountsPerState(delayed.known())
+    return apart, apart.law(delayed.law())
+
+
+def board(
+    states: int = 32, groups: int = 2, parts: int = 1, seed: int = 0, horizon: int = 6
+) -> tuple[Board, pkd.Law]:
+    """A board with its law: |Z| = groups * parts, whatever the number of states.
+
+    >>> round(pkd.plan(*board(parts=1)).value - pkd.plan(*board(parts=8)).value, 12)
+    0.0
+    """
+    made = Board(states, groups, parts, seed, horizon)
+    return made, made.find_law
+
+
+class Board(pkd.NoiseMDP):
+    """s' = f(s, a, w) with random known tables; only the law of w in {0, 1, 2} is unknown.
+
+    The law depends on the group of (s, a), and z = (group, part of the group): a learner is not
+    told that the parts of a group share their law. So |Z| = groups * parts, and the problem itself
+    does not depend on `parts`.
+
+    >>> len(pkd.compile(Board(groups=2, parts=4)).features)
+    8
+    """
+
+    def __init__(
+        self, states: int = 32, groups: int = 2, parts: int = 1, seed: int = 0, horizon: int = 6
+    ) -> None:
+        findings = [
+            f"{name} is {value!r}; expected a whole number of at least 1"
+            for name, value in [("states", states), ("groups", groups), ("parts", parts)]
+            if value < 1
+        ]
+        if findings:
+            raise pkd.ModelError(findings)
+        rng = np.random.default_rng(seed)
+        self.horizon = horizon
+        self.pay = rng.random((states, ACTIONS)).tolist()
+        self.target = rng.integers(states, size=(states, ACTIONS, NOISES)).tolist()
+        order = rng.permutation(states * ACTIONS)
+        self.group = (order % groups).reshape(states, ACTIONS).tolist()
+        self.part = (order // groups % parts).reshape(states, ACTIONS).tolist()
+        self._laws = rng.dirichlet(np.ones(NOISES), size=groups).tolist()
+
+    def initial(self) -> int:
+        return 0
+
+    def choices(self, s: int) -> range:
+        return range(ACTIONS)
+
+    def noise(self, s: int, a: int) -> tuple[int, int]:
+        return self.group[s][a], self.part[s][a]
+
+    def outcomes(self, z: Any) -> Iterable[int]:
+        return range(NOISES)
+
+    def land(self, s: int, a: int, w: int) -> tuple[float, int]:
+        return self.pay[s][a], self.target[s][a][w]
+
+    def find_law(self, z: tuple[int, int]) -> Mapping[int, float]:
+        """The truth: one law for each group, whatever the part. It is not for learners."""
+        return dict(enumerate(self._laws[z[0]]))

@@ -1,0 +1,36 @@
+"""The problems that the shipped studies name."""
+
+from __future__ import annotations
+
+import pytest
+
+import pkd
+from pkd_delay.theory.hard import InstancePrior, lower_bound
+from pkd_delay.theory.studied import Board, board, hard_instance
+
+
+def test_a_hard_instance_has_the_optimum_of_its_closed_form() -> None:
+    sizes = (52, 2, 32, 2, 4)
+    scale = 18 * lower_bound(*sizes, 3000).scale
+    drawn = InstancePrior(*sizes, scale, 2).draw(5)
+    found = pkd.plan(hard_instance(delay=2, multiple=18, seed=5)).value
+    assert found == pytest.approx(drawn.optimal_value, abs=1e-12)
+
+
+def test_counts_per_augmented_state_change_the_features_and_not_the_optimum() -> None:
+    shared, apart = hard_instance(2, multiple=18), hard_instance(2, multiple=18, shared=False)
+    assert pkd.plan(*apart).value == pytest.approx(pkd.plan(shared).value, abs=1e-12)
+    assert len(pkd.compile(apart[0]).features) > len(pkd.compile(shared.known()).features)
+
+
+def test_a_board_has_one_law_for_each_group_and_one_feature_for_each_part() -> None:
+    made, law = board(states=8, groups=2, parts=4)
+    assert law((1, 0)) == law((1, 3)) != law((0, 0))
+    assert len(pkd.compile(made).features) == 8
+
+
+def test_bad_sizes_are_refused() -> None:
+    with pytest.raises(pkd.ModelError, match="2 findings"):
+        Board(states=0, parts=0)
+    with pytest.raises(pkd.ModelError, match="multiple is 0; expected a number above 0"):
+        hard_instance(multiple=0)
