@@ -254,7 +254,8 @@ class Trial:
         self.lower_at = LOWER.next_due(k)
         found = self.learning.find_interval(fresh=fresh)
         self.lower, until = found.low, self.config["until"]
-        self.reached = until is not None and found.high - found.low <= until
+        # A run has at least one episode, also where nothing has to be learned.
+        self.reached = until is not None and k > 0 and found.high - found.low <= until
         return self.reached
 
     def _reserve(self, size: int) -> None:

@@ -92,6 +92,13 @@ def test_a_run_that_stops_equals_one_of_as_many_episodes() -> None:
     assert again.interval[:2] == run.interval[:2]
 
 
+def test_a_run_that_has_nothing_to_learn_has_one_episode() -> None:
+    run = pkd.learn("two_state_chain", until=100.0)
+    assert len(run.returns) == 1
+    assert run.gap <= 100.0
+    assert repr(run).startswith("<Run: 1 episodes with Certified")
+
+
 def test_until_needs_a_certified_rule_and_a_number() -> None:
     with pytest.raises(pkd.ModelError) as found:
         pkd.learn("gambler", until=-1, optimism=pkd.Greedy(), delta=2, replan="never")

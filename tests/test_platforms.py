@@ -37,6 +37,7 @@ def test_a_system_without_affinity_counts_its_processors(monkeypatch: pytest.Mon
 
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delenv("PKD_THREADS", raising=False)
+    monkeypatch.setattr(threads, "_count", None)  # whatever another test has set
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert (workers.available(), threads.get_threads()) == (3, 3)
 

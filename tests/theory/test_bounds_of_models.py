@@ -132,7 +132,7 @@ def test_an_unknown_reward_adds_its_logarithm_to_both_sums():
     assert tipped.lower_order - plain.lower_order == pytest.approx(
         2640 * 3 * log(e * 1e4 * 3) * mean
     )
-    scale = (56 * 6) ** 2 * 1e4 * log(e * 1e4 * 3)  # the leading term is a square root
+    scale = (56 * 3) ** 2 * 1e4 * log(e * 1e4 * 3)  # the leading term is a square root
     assert tipped.leading**2 - plain.leading**2 == pytest.approx(scale * mean)
 
 
