@@ -191,7 +191,8 @@ class NodeEngine(Compiled):
         if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
             last = int(self.row_ptr[len(self.features)])
             end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
-            return kernels.SetMemory(np.zeros(2 * longest), np.zeros(longest), end, seen), None
+            gaps, seen_gaps, p = np.zeros((3, longest))
+            return kernels.SetMemory(gaps, seen_gaps, p, end, seen), None
         if belief.form == L1_BALL:
             order = np.zeros(longest, np.int64)
             return None, kernels.Other(np.zeros(longest), order, None, None)

@@ -107,8 +107,9 @@ class Other(NamedTuple):
 class SetMemory(NamedTuple):
     """Memory that only values over sets of laws need."""
 
-    gaps: np.ndarray  # (2 x most outcomes of a row,)
-    p: np.ndarray  # (most outcomes of a row,)
+    gaps: np.ndarray  # (most outcomes of a row,)
+    seen_gaps: np.ndarray  # (most outcomes of a row,) those of one row's seen outcomes
+    p: np.ndarray  # (most outcomes of a row,) their probabilities
     end: np.ndarray  # (unknown rows,): its outcomes of positive probability end here in `seen`
     seen: np.ndarray  # (outcomes of unknown rows,), from row_ptr[z] on
 
@@ -244,8 +245,10 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                 cap, width, open_pairs = caps[layer, group], widths[layer, group], 0
                 if sets is not None and form in (CERTIFIED, KL_BALL):
                     value_over_sets(
-                        g, b, sets, source, at, size, packed, matrix, first, pairs, cap, width,
-                        s.rows, e,
+                        source, group_node, at, size, packed, matrix, first, pairs, pair_row,
+                        g.pair_weight, b.n, b.ell, b.radius, b.sign, b.rounds, b.c1, b.c2, b.free,
+                        b.p, g.row_ptr, sets.gaps, sets.seen_gaps, sets.p, sets.end, sets.seen,
+                        cap, width, s.rows, e,
                     )  # fmt: skip
                     continue
                 if other is not None:
@@ -319,14 +322,17 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
 
 
 @jit()
-def value_over_sets(g, b, sets, v, at, size, packed, matrix, first, pairs, cap, width, rows, e):
+def value_over_sets(
+    v, nodes, at, size, packed, matrix, first, pairs, pair_row, pair_weight, n, ells, radius, sign,
+    rounds, c1, c2, free, p, row_ptr, gaps, seen_gaps, seen_p, end, seen, cap, width, rows, e,
+):  # fmt: skip
     """e = the largest (sign 1) or least (sign -1) q.V over {q : KL(p, q) <= C(z)}, for one group.
 
     It is the smaller of that and MVP-Est where N(z) > free. Gaps are in units of the range of V
     over all outcomes, seen or not: one maximum for all pairs of the group. rows: (7, pairs) at
-    least; the compiler is the reason for the parameters.
+    least. The compiler is the reason for the parameters: passing the tuples that hold them would
+    double its time, and cost more than the arithmetic.
     """
-    nodes, pair_row, n, sign, gaps = g.group_node, g.pair_row, b.n, b.sign, sets.gaps
     edge = other = v[nodes[at]]
     for j in range(at + 1, at + size):
         edge, other = max(edge, v[nodes[j]]), min(other, v[nodes[j]])
@@ -342,43 +348,34 @@ def value_over_sets(g, b, sets, v, at, size, packed, matrix, first, pairs, cap, 
     for j in range(size):
         gaps[j] = abs(edge - v[nodes[at + j]]) * unit
     for i in range(pairs):
-        level[i] = b.radius[pair_row[first + i]]
-    if size < MANY:
+        level[i] = radius[pair_row[first + i]]
+    few = size < MANY
+    if few:
         gains_at_once(packed, matrix, pairs, gaps, size, level, a, square, rows[4:], gains)
     for i in range(pairs):
         z = pair_row[first + i]
         if level[i] >= CERTAIN:  # nothing is refuted
             e[first + i] = edge
             continue
-        if size >= MANY:
-            a[i], square[i], gains[i] = gain_of_seen(g.row_ptr, b, sets, z)
-        elif b.rounds > ONE_ROUND:
-            gains[i] = gain(packed, matrix + i, pairs, gaps, size, level[i], b.rounds)
+        if not few or rounds > ONE_ROUND:
+            begin = row_ptr[z]
+            count = end[z] - begin
+            a[i] = square[i] = 0.0
+            for k in range(count):
+                j = seen[begin + k]
+                seen_p[k], seen_gaps[k] = p[begin + j], gaps[j]
+                a[i] += seen_p[k] * gaps[j]
+            for k in range(count):
+                square[i] += seen_p[k] * (seen_gaps[k] - a[i]) ** 2
+            gains[i] = gain(seen_p, 0, 1, seen_gaps, count, level[i], rounds)
         mean = edge - sign * spread * a[i]
-        value, seen = mean + sign * spread * gains[i], n[z]
-        if seen > b.free:
-            factor, scale = factors(SUM, b.c1, b.c2, seen, b.ell[g.pair_weight[first + i]])
-            if not is_capped(seen, b.free, scale):
+        value, number = mean + sign * spread * gains[i], n[z]
+        if number > free:
+            factor, scale = factors(SUM, c1, c2, number, ells[pair_weight[first + i]])
+            if not is_capped(number, free, scale):
                 variance = spread * spread * square[i]
                 value = min(value, cap, hope(SUM, mean, variance, factor, scale * width))
         e[first + i] = value
-
-
-@jit()
-def gain_of_seen(row_ptr, b, sets, z):
-    """(mean of the gaps, their variance, gain over the set) of row z, from its seen outcomes."""
-    p, gaps, begin = sets.p, sets.gaps, row_ptr[z]
-    count = sets.end[z] - begin
-    a = square = 0.0
-    # The gaps of the seen outcomes stand behind those of all outcomes.
-    room = row_ptr[z + 1] - begin
-    for k in range(count):
-        j = sets.seen[begin + k]
-        p[k], gaps[room + k] = b.p[begin + j], gaps[j]
-        a += p[k] * gaps[j]
-    for k in range(count):
-        square += p[k] * (gaps[room + k] - a) ** 2
-    return a, square, gain(p, 0, 1, gaps[room:], count, b.radius[z], b.rounds)
 
 
 @jit()
