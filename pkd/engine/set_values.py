@@ -131,6 +131,8 @@ def gain(p, at, stride, gaps, size, C, rounds):
                 w = x / one
                 S, W, T = S + mass * x * w, W + mass * w * w, T + mass * phi(x, one)
         best = min(best, dual(M, T, C))
+        if rounds == 1:
+            break
         step, slope, small = newton(g, M, S, W, T, C)
         if (abs(step) <= 0.1 and slope * abs(step) <= SLACK) or (not small and slope <= SLACK):
             break

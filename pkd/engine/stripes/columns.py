@@ -202,13 +202,20 @@ def add_edges(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge):
 
 @jit()
 def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge, room):
-    """`moments` with the edge over all outcomes, seen or not; room[i] = V at outcome lo."""
+    """`moments` with the edge over all outcomes, seen or not; room[i] = V at outcome lo.
+
+    Outcomes of probability 0 come last and count for the edge alone.
+    """
     o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
-    for j in range(lo + 1, max(hi, lo + 2), AT_ONCE - 1):
-        p1, p2 = mass_of(p, j, hi), mass_of(p, j + 1, hi)
-        p3, p4 = mass_of(p, j + 2, hi), mass_of(p, j + 3, hi)
-        o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base)
-        o3, o4 = offset_of(x, j + 2, hi, columns, base), offset_of(x, j + 3, hi, columns, base)
+    seen = lo + 1
+    while seen < hi and p[seen] > 0.0:
+        seen += 1
+    for j in range(lo + 1, max(seen, lo + 2), AT_ONCE - 1):
+        p1, p2 = mass_of(p, j, seen), mass_of(p, j + 1, seen)
+        p3, p4 = mass_of(p, j + 2, seen), mass_of(p, j + 3, seen)
+        o1, o2 = offset_of(x, j, seen, columns, base), offset_of(x, j + 1, seen, columns, base)
+        o3 = offset_of(x, j + 2, seen, columns, base)
+        o4 = offset_of(x, j + 3, seen, columns, base)
         more = j > lo + 1
         if stride == 1:
             first = offset_of(x, lo, hi, columns, base)
@@ -218,6 +225,29 @@ def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge
             o3 = copy(v, o3, stride, n, room, two + n)
             o4 = copy(v, o4, stride, n, room, two + two)
             add_edges(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge)
+    step = Offset(stride)
+    for j in range(seen, hi, AT_ONCE - 1):
+        o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base)
+        o3, o4 = offset_of(x, j + 2, hi, columns, base), offset_of(x, j + 3, hi, columns, base)
+        if stride == 1:
+            raise_edges(v, o1, o2, o3, o4, Offset(1), n, sign, room, edge)
+        else:
+            raise_edges(v, o1, o2, o3, o4, step, n, sign, room, edge)
+
+
+@jit()
+def raise_edges(v, o1, o2, o3, o4, step, n, sign, v0, edge):
+    """edge[i] = the larger of it and sign (V - v0) at four outcomes that were never seen."""
+    if sign > 0.0:
+        for i in range(n):
+            at = step * i
+            top = max(max(v[o1 + at], v[o2 + at]), max(v[o3 + at], v[o4 + at]))
+            edge[i] = max(edge[i], top - v0[i])
+    else:
+        for i in range(n):
+            at = step * i
+            top = min(min(v[o1 + at], v[o2 + at]), min(v[o3 + at], v[o4 + at]))
+            edge[i] = max(edge[i], v0[i] - top)
 
 
 @jit()

@@ -454,17 +454,23 @@ def pack(row_ptr, row_x, p, end, x, q):
 
 @jit()
 def pack_whole(row_ptr, row_x, p, end, x, q):
-    """Keeps all outcomes, since values over sets need the unseen ones.
+    """Keeps all outcomes, since values over sets need the unseen ones, which come last.
 
     The most likely one comes first: moments around it lose the fewest digits.
     """
     for row in range(end.shape[0]):
-        lo, best = row_ptr[row], row_ptr[row]
-        for j in range(lo, row_ptr[row + 1]):
-            x[j], q[j] = row_x[j], p[j]
-            best = j if p[j] > p[best] else best
+        lo, hi = row_ptr[row], row_ptr[row + 1]
+        first, last, best = lo, hi, lo
+        for j in range(lo, hi):
+            if p[j] > 0.0:
+                x[first], q[first] = row_x[j], p[j]
+                best = first if p[j] > q[best] or first == lo else best
+                first += 1
+            else:
+                last -= 1
+                x[last], q[last] = row_x[j], 0.0
         x[lo], x[best], q[lo], q[best] = x[best], x[lo], q[best], q[lo]
-        end[row] = row_ptr[row + 1]
+        end[row] = hi
 
 
 @jit(nogil=True)
