@@ -1,12 +1,13 @@
 """Mutation testing: does a test fail when one operator or one number of the code is changed?
 
     python benchmarks/mutants.py pkd.bounds pkd_delay.bounds --every 3
-    NUMBA_DISABLE_JIT=1 python benchmarks/mutants.py pkd.engine.confidence
+    python benchmarks/mutants.py --all
 
-Each mutant changes one place inside one function. It replaces the code of that function in a forked
-process, which runs the tests of the module; so the start of Python is paid once. Numbers outside of
-functions are not mutated. Kernels need NUMBA_DISABLE_JIT=1. Survivors are printed with their line;
-benchmarks/mutants.toml says why a survivor changes nothing that can be seen.
+A mutant changes one place inside one function, one default of a function, or one number of a
+module. A forked process makes the change and runs the tests of the module; so the start of Python
+is paid once. Kernels are changed and run as Python. Survivors are printed with their line;
+benchmarks/mutants.toml says why a survivor changes nothing that can be seen. The exit code is 1 if
+one survives that has no reason there.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import ast
 import copy
 import os
 import signal
+import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -36,44 +39,92 @@ SWAPS: dict[type, type] = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min"}
 BOUNDS = ["tests/theory/test_bounds.py", "tests/theory/test_bounds_of_models.py"]
-LAWS = ["tests/delay/test_inter_arrival.py", "tests/delay/test_unknown_laws.py"]
-TESTS = {
+CERTIFICATES = ["tests/test_certificate.py"]
+LAWS = ["tests/delay/test_laws_by_definition.py", "tests/delay/test_inter_arrival.py"]
+RULES = ["tests/test_optimism.py", "tests/test_rules.py", "tests/test_own_rules.py"]
+TESTS = {  # besides the examples in the module itself
     "pkd.bounds": BOUNDS,
-    "pkd_delay.bounds": BOUNDS,
+    "pkd.certificate": CERTIFICATES,
     "pkd.confidence": ["tests/test_confidence.py"],
+    "pkd.engine.bonus": ["tests/test_optimism.py", "tests/engine/test_reward_counts.py"],
     "pkd.engine.confidence": ["tests/test_confidence.py"],
+    "pkd.engine.set_values": ["tests/test_set_values.py"],
     "pkd.inspection": ["tests/test_inspection.py"],
+    "pkd.logs": ["tests/test_logs.py"],
+    "pkd.optimism": RULES,
+    "pkd.unrefuted": CERTIFICATES,
+    "pkd_delay.bounds": BOUNDS,
     "pkd_delay.delay_kernel": LAWS,
+    "pkd_delay.hindsight": ["tests/delay/test_hindsight.py"],
     "pkd_delay.inter_arrival": LAWS,
+    "pkd_delay.kernels": ["tests/delay/test_hindsight_kernel.py"],
     "pkd_delay.lags": LAWS,
     "pkd_delay.unknown": ["tests/delay/test_hindsight.py", "tests/delay/test_delayed_mdp.py"],
 }
+KERNELS = [name for name in TESTS if name.startswith("pkd.engine.") or name.endswith(".kernels")]
+ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1"}  # kernels run as Python
 
 
 class Mutant(NamedTuple):
-    """One change: the function it is in, its line, what it was and what it is."""
+    """One change: the function or name it is in, its line, what it was and what it is."""
 
-    function: str
+    place: str
     line: int
     before: str
     after: str
-    code: CodeType
+    change: Callable[[], None]
 
 
 def list_mutants(module: ModuleType) -> Iterator[Mutant]:
-    """Every change of one place inside one function of a module."""
+    """Every change of one place of a module."""
     path = Path(str(module.__file__))
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for name, function in _functions(tree):
-        # Defaults are no part of the code of a function.
-        for node in [node for part in function.body for node in ast.walk(part)]:
-            for before, after, undo in _change(node):
+    yield from _change_constants(module, tree)
+    for name, node in _functions(tree):
+        function = find_function(module, name)
+        if function is None:
+            continue
+        yield from _change_defaults(function, name, node.lineno)
+        for part in [part for line in node.body for part in ast.walk(line)]:
+            for before, after, undo in _change(part):
                 code = _find_code(compile(copy.deepcopy(tree), str(path), "exec"), name)
                 undo()
                 if code is not None:
-                    yield Mutant(
-                        name, getattr(node, "lineno", function.lineno), before, after, code
-                    )
+                    change = partial(setattr, function, "__code__", code)
+                    yield Mutant(name, getattr(part, "lineno", node.lineno), before, after, change)
+
+
+def _change_constants(module: ModuleType, tree: ast.Module) -> Iterator[Mutant]:
+    """Numbers that a module names. Modules that imported one keep the old number."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for name in [n.id for n in ast.walk(node.targets[0]) if isinstance(n, ast.Name)]:
+                value = vars(module)[name]
+                if type(value) in (int, float):
+                    change = partial(setattr, module, name, value + 1)
+                    yield Mutant(name, node.lineno, repr(value), repr(value + 1), change)
+
+
+def _change_defaults(function: Any, name: str, line: int) -> Iterator[Mutant]:
+    """Numbers and switches that an argument has if it is not given."""
+    values = list(function.__defaults__ or ())
+    for i, value in enumerate(values):
+        if type(value) in (bool, int, float):
+            new = _other(value)
+            told = f"default {new!r}"
+            after = (*values[:i], new, *values[i + 1 :])
+            change = partial(setattr, function, "__defaults__", after)
+            yield Mutant(name, line, f"default {value!r}", told, change)
+    for key, value in (function.__kwdefaults__ or {}).items():
+        if type(value) in (bool, int, float):
+            new = _other(value)
+            told = {**function.__kwdefaults__, key: new}
+            change = partial(setattr, function, "__kwdefaults__", told)
+            yield Mutant(name, line, f"{key}={value!r}", f"{key}={new!r}", change)
+
+
+def _other(value: Any) -> Any:
+    return not value if isinstance(value, bool) else value + 1
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -99,7 +150,7 @@ def _change(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
         yield text, ast.unparse(node), lambda: setattr(node, "ops", ops)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
         value = node.value
-        node.value = not value if isinstance(value, bool) else value + 1
+        node.value = _other(value)
         yield text, ast.unparse(node), lambda: setattr(node, "value", value)
     elif isinstance(node, ast.Name) and node.id in NAMES:
         name = node.id
@@ -133,8 +184,8 @@ def find_function(module: ModuleType, name: str) -> Any:
     return value if hasattr(value, "__code__") else None
 
 
-def survives(function: Any, code: CodeType, tests: list[str], seconds: int) -> bool:
-    """Whether all tests pass with another code; a test that takes too long counts as failed."""
+def survives(mutant: Mutant, tests: list[str], seconds: int) -> bool:
+    """Whether all tests pass after a change; a test that takes too long counts as failed."""
     child = os.fork()
     if child == 0:
         quiet = os.open(os.devnull, os.O_WRONLY)
@@ -144,43 +195,61 @@ def survives(function: Any, code: CodeType, tests: list[str], seconds: int) -> b
         signal.alarm(seconds)
         answer = 1
         try:
-            function.__code__ = code
-            answer = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
+            mutant.change()
+            answer = run_tests(tests)
         finally:
             os._exit(min(answer, 100))
     return os.waitpid(child, 0)[1] == 0
 
 
+def run_tests(tests: list[str]) -> int:
+    """The exit code of the tests; random examples are the same every time."""
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
+
+
+def try_module(name: str, every: int, seconds: float) -> int:
+    """Prints the survivors of a module and their number; returns how many have no reason."""
+    reasons = tomllib.loads((ROOT / "benchmarks/mutants.toml").read_text(encoding="utf-8"))
+    module, began = import_module(name), time.monotonic()
+    tests = [*TESTS[name], str(module.__file__)]
+    assert run_tests(tests) == 0
+    limit = 10 + int(10 * (time.monotonic() - began))
+    tried, alive, unexplained, began = 0, 0, 0, time.monotonic()
+    for mutant in list(list_mutants(module))[::every]:
+        if time.monotonic() - began > seconds:
+            break
+        tried += 1
+        if survives(mutant, tests, limit):
+            alive += 1
+            why = reasons.get(name, {}).get(f"{mutant.place}: {mutant.after}")
+            unexplained += why is None
+            change = f"{mutant.before}  ->  {mutant.after}"
+            print(f"{name}:{mutant.line} {mutant.place}: {change}   [{why or 'SURVIVES'}]")
+    counted = f"{tried} mutants, {tried - alive} killed, {alive - unexplained} explained"
+    print(f"{name}: {counted}, {unexplained} alive ({time.monotonic() - began:.0f} s)", flush=True)
+    return unexplained
+
+
 def main() -> int:
-    """Prints the survivors of each module and their number."""
+    """Tries the mutants of each module in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", choices=TESTS)
+    parser.add_argument("modules", nargs="*", help=f"of {', '.join(TESTS)}")
+    parser.add_argument("--all", action="store_true", help="all modules")
     parser.add_argument("--every", type=int, default=1, help="try each N-th mutant only")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each module at most")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
-    reasons = tomllib.loads((ROOT / "benchmarks/mutants.toml").read_text(encoding="utf-8"))
-    unexplained = 0
-    for name in args.modules:
-        module, began = import_module(name), time.monotonic()
-        assert pytest.main(["-x", "-q", "-p", "no:cacheprovider", *TESTS[name]]) == 0
-        limit = 10 + int(10 * (time.monotonic() - began))
-        tried, alive, began = 0, 0, time.monotonic()
-        for mutant in list(list_mutants(module))[:: args.every]:
-            function = find_function(module, mutant.function)
-            if function is None or time.monotonic() - began > args.seconds:
-                continue
-            tried += 1
-            if survives(function, mutant.code, TESTS[name], limit):
-                alive += 1
-                why = reasons.get(name, {}).get(f"{mutant.function}: {mutant.after}")
-                unexplained += why is None
-                change = f"{mutant.before}  ->  {mutant.after}"
-                print(f"{name}:{mutant.line} {mutant.function}: {change}   [{why or 'SURVIVES'}]")
-        print(f"{name}: {tried} mutants, {tried - alive} killed, {alive} alive")
-        sys.stdout.flush()
-    return 1 if unexplained else 0
+    if args.inside:
+        return 1 if try_module(args.modules[0], args.every, args.seconds) else 0
+    failed = 0
+    for name in TESTS if args.all else args.modules:
+        words = [name, "--inside", "--every", str(args.every), "--seconds", str(args.seconds)]
+        more = ENVIRONMENT if name in KERNELS else {}
+        run = subprocess.run([sys.executable, __file__, *words], env={**os.environ, **more})
+        failed += run.returncode != 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

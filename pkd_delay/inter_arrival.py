@@ -59,7 +59,7 @@ class InterArrival(Numbers, DelayKernel):
         if found:
             raise ModelError(found)
         if isinstance(law, Mapping):
-            longest = max(0, *law) if len(law) > 1 else max(0, next(iter(law)))
+            longest = max([0, *law])
             return cls(tuple(float(law.get(j, 0.0)) for j in range(-1, longest + 1)))
         return cls(tuple(float(p) for p in law))
 

@@ -207,3 +207,22 @@ def test_an_impossible_bound_is_refused() -> None:
 def test_a_radius_needs_a_probability_strictly_between_0_and_1(delta: float) -> None:
     with pytest.raises(ModelError):
         radius([3, 4], delta)
+
+
+@pytest.mark.parametrize(
+    ("delta", "weight"), [(0.0, 1.0), (1.0, 1.0), (1.5, 1.0), (0.5, 0.0), (0.5, 1.5), (0.5, -1.0)]
+)
+def test_delta_and_weight_are_parts_of_one(delta, weight):
+    with pytest.raises(ModelError, match=r"expected 0 < delta < 1, 0 < weight <= 1"):
+        radius([1, 2], delta, weight=weight)
+
+
+def test_one_sample_of_the_only_outcome_costs_the_budget_alone():
+    """The mixture has one law, which explains it fully: C = log(1 / (weight delta)) / 1."""
+    assert radius([1], 0.5) == pytest.approx(math.log(2))
+    assert radius([1], 0.5, weight=0.5) == pytest.approx(math.log(4))
+
+
+def test_a_set_that_is_alone_has_all_of_delta():
+    assert radii([[30, 70]], 0.05).tolist() == pytest.approx([radius([30, 70], 0.05)])
+    assert radii([], 0.05).tolist() == []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import pickle
+import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pkd
@@ -107,6 +109,37 @@ def test_stripes_count_two_layers_and_the_policy(monkeypatch: pytest.MonkeyPatch
         pkd.compile(model, large=True, max_states=10**6)
     monkeypatch.setattr(limits, "memory", lambda: 2 * (values + engine.policy().nbytes))
     assert pkd.compile(model, large=True, max_states=10**6).n_states == engine.n_states
+
+
+def test_a_dense_table_is_refused_before_its_law_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, actions = 200, 8
+    rows = np.full((size, actions, size), 1 / size)
+    mdp = pkd.TabularMDP(rows, np.zeros((size, actions)), 3)
+    monkeypatch.setattr(limits, "memory", lambda: 64 * rows.size - 1)
+    with pytest.raises(
+        ModelError,
+        match=r"^_TabularModel lists 320,000 outcomes of 1,600 unknown features, which needs "
+        r"0\.0205 GB; this machine has",
+    ):
+        pkd.compile(mdp.model())
+    monkeypatch.setattr(limits, "memory", lambda: 64 * rows.size)
+    assert pkd.plan(mdp).value == 0.0
+
+
+def test_the_law_of_a_dense_table_is_never_whole_in_dictionaries() -> None:
+    """A dictionary takes 100 bytes for each outcome; the arrays that are kept take 24."""
+    size, actions = 200, 8
+    rows = np.full((size, actions, size), 1 / size)
+    mdp = pkd.TabularMDP(rows, np.ones((size, actions)), 3)
+    engine = pkd.compile(mdp.model())
+    pkd.plan(engine, mdp.law())  # what is made once is there
+    tracemalloc.start()
+    try:
+        assert pkd.plan(engine, mdp.law()).value == pytest.approx(3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * rows.size
 
 
 def test_the_refusal_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pkd
+from pkd.transform.transformed import find_first_offer
 from pkd_delay import DelayChain, KnownDelay
 from tests.delay.reference import best_in_base
 from tests.delay.test_composition import DEMAND, Inventory
@@ -178,3 +179,40 @@ class TestBadInput:
         with pytest.raises(pkd.ModelError, match="expected returned=True"):
             pkd.Missing(Teacher(), 0.5, False)
         assert list(pkd.Missing(Teacher(), 0.5).samples(pkd.Episode([]))) == []
+
+
+class Deal(pkd.PartiallyKnownMDP):
+    """An urn is dealt from `depth` times before anything is chosen, if anything ever is."""
+
+    horizon = 1
+
+    def __init__(self, depth, known=True, ends=False):
+        self.depth, self.known, self.ends = depth, known, ends
+
+    def start(self):
+        return {(0, 0): 0.5, (1, 0): 0.5}
+
+    def actions(self, x, y):
+        if y < self.depth:
+            return pkd.CHANCE
+        return pkd.END if self.ends else ["hold", "fold"]
+
+    def step(self, x, y, a):
+        return [(1.0, y + 1, pkd.Known({0: 0.5, 1: 0.5}) if self.known else "urn"), (0.0, -1, "no")]
+
+    def outcomes(self, z):
+        return [0, 1]
+
+    def reward(self, x, y, a):
+        return float(x)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_first_offer_may_come_after_chance(known):
+    assert find_first_offer(Deal(3, known)) == ("hold", "fold")
+    assert find_first_offer(Deal(0)) == ("hold", "fold")
+
+
+def test_a_model_without_any_decision_has_no_offer():
+    with pytest.raises(pkd.ModelError, match="^Deal has no decision state; expected at least one$"):
+        find_first_offer(Deal(2, ends=True))

@@ -13,7 +13,7 @@ from typing import Any
 from pkd.check.asking import TOLERANCE, Questions, is_number, judge_masses, show
 from pkd.model import ModelError
 
-__all__ = ["checked_law"]
+__all__ = ["checked_law", "read_law"]
 
 Range = tuple[float, float]
 
@@ -33,38 +33,50 @@ def checked_law(
     >>> checked_law({"coin": (0, 1)}, {"coin": {0: 0.5, 1: 0.5}})
     {'coin': {0: 0.5, 1: 0.5}}
     """
-    found: dict[Any, Mapping[Any, Any]] = {}
-    findings = list(_judge_law(outcomes, law, branching or {}, rewards or {}, found))
-    if findings:
-        raise ModelError(findings)
-    return {z: {x: float(p) for x, p in masses.items() if p > 0} for z, masses in found.items()}
+    return dict(read_law(outcomes, law, branching=branching, rewards=rewards))
 
 
-def _judge_law(
+def read_law(
     outcomes: Mapping[Any, Sequence[Any]],
     law: Any,
-    branching: Mapping[Any, int],
-    rewards: Mapping[Any, Range],
-    found: dict[Any, Mapping[Any, Any]],
-) -> Iterator[str]:
-    """Everything that is wrong with a law; what it says goes into `found`."""
+    *,
+    branching: Mapping[Any, int] | None = None,
+    rewards: Mapping[Any, Range] | None = None,
+) -> Iterator[tuple[Any, dict[Any, float]]]:
+    """The same one by one: (feature, its law), features first, then rewards.
+
+    A caller that keeps none of them needs the memory of one. The ModelError comes after the last.
+    """
     if not isinstance(law, Mapping) and not callable(law):
         expected = "expected a mapping {z: {x': probability}} or a function of z"
-        yield f"law is a {type(law).__name__}; {expected}"
-        return
+        raise ModelError(f"law is a {type(law).__name__}; {expected}")
+    bounds, findings = branching or {}, list[str]()
     for z, listed in outcomes.items():
-        masses, findings = _read_masses(law, z, "x'")
-        found[z] = masses
-        yield from findings or _find_misfits(_name(law, z), z, masses, listed, branching.get(z))
-    for feature, (low, high) in rewards.items():
-        masses, findings = _read_masses(law, feature, "reward")
-        found[feature] = masses
-        yield from findings
-        for value, p in () if findings else masses.items():
-            if p > 0 and not (is_number(value) and low - TOLERANCE <= value <= high + TOLERANCE):
-                name = _name(law, feature)
-                paid = f"{name} pays {show(value)} with probability {p:.12g}"
-                yield f"{paid}; expected a number in [{show(low)}, {show(high)}]"
+        masses, wrong = _read_masses(law, z, "x'")
+        wrong = wrong or list(_find_misfits(_name(law, z), z, masses, listed, bounds.get(z)))
+        findings += wrong
+        yield z, {} if wrong else _leave_out_zeros(masses)
+    for feature, limits in (rewards or {}).items():
+        masses, wrong = _read_masses(law, feature, "reward")
+        wrong = wrong or list(_find_bad_values(_name(law, feature), masses, *limits))
+        findings += wrong
+        yield feature, {} if wrong else _leave_out_zeros(masses)
+    if findings:
+        raise ModelError(findings)
+
+
+def _leave_out_zeros(masses: Mapping[Any, Any]) -> dict[Any, float]:
+    return {x: float(p) for x, p in masses.items() if p > 0}
+
+
+def _find_bad_values(
+    name: str, masses: Mapping[Any, float], low: float, high: float
+) -> Iterator[str]:
+    """Payments outside of the range of an unknown reward."""
+    for value, p in masses.items():
+        if p > 0 and not (is_number(value) and low - TOLERANCE <= value <= high + TOLERANCE):
+            paid = f"{name} pays {show(value)} with probability {p:.12g}"
+            yield f"{paid}; expected a number in [{show(low)}, {show(high)}]"
 
 
 def _read_masses(law: Any, z: Any, noun: str) -> tuple[Mapping[Any, Any], list[str]]:

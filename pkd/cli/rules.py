@@ -18,7 +18,7 @@ from pkd.problem import import_object, parse_options
 if TYPE_CHECKING:
     import pkd
 
-__all__ = ["RULES", "make_rule", "read_rules", "rule_word"]
+__all__ = ["RULES", "make_rule", "rule_word"]
 
 # The name of each rule: its class in `pkd`, and the constants that differ from its defaults.
 RULES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -103,26 +103,3 @@ def rule_word(text: str) -> str:
     except ModelError as error:
         raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
     return text
-
-
-def read_rules(text: str) -> list[str]:
-    """The type of `--rules`: words between commas; `key=value` belongs to the word before it.
-
-    >>> read_rules("mvp:c1=1,c2=1,greedy")
-    ['mvp:c1=1,c2=1', 'greedy']
-    """
-    words: list[str] = []
-    for part in text.split(","):
-        if words and ":" in words[-1] and "=" in part and ":" not in part.partition("=")[0]:
-            words[-1] += f",{part}"
-        else:
-            words.append(part)
-    findings: list[str] = []
-    for word in words:
-        try:
-            make_rule(word)
-        except ModelError as error:
-            findings.extend(error.findings)
-    if findings:
-        raise argparse.ArgumentTypeError("; ".join(findings))
-    return words

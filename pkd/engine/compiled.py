@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pkd.check.laws import checked_law
+from pkd.check.laws import read_law
 from pkd.engine import bonus as kernels
 from pkd.engine.belief import NO_DRAWS, Belief, Tally, World
 from pkd.engine.segments import accumulate, lengths_to_ptr
@@ -197,10 +197,15 @@ class Compiled(Structure):
         branching = {z: int(b) for z, b in zip(self.features, self.branching, strict=True)}
         ranges = {reward.feature: (reward.low, reward.high) for reward in self.rewards}
         outcomes = dict(zip(self.features, self.outcomes, strict=True))
-        found = checked_law(outcomes, law, branching=branching, rewards=ranges)
-        unknown_p = [found[z].get(x, 0.0) for z, states in outcomes.items() for x in states]
-        p = np.concatenate([np.array(unknown_p, float), self.known_p])
-        paid = [sorted(found[reward.feature].items()) for reward in self.rewards]
+        p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
+        paid: list[list[tuple[float, float]]] = []
+        found = read_law(outcomes, law, branching=branching, rewards=ranges)
+        for row, (_, masses) in enumerate(found):
+            if row < len(self.features):
+                places = slice(int(self.row_ptr[row]), int(self.row_ptr[row + 1]))
+                p[places] = [masses.get(x, 0.0) for x in self.outcomes[row]]
+            else:
+                paid.append(sorted(masses.items()))
         mean = np.array([math.fsum(value * q for value, q in row) for row in paid], float)
         world = World(
             rows=accumulate(p, self.row_ptr),

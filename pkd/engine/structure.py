@@ -22,6 +22,7 @@ from pkd.engine.belief import Tally
 from pkd.engine.segments import lengths_to_ptr
 from pkd.explore import overrides
 from pkd.graph import Graph
+from pkd.limits import refuse_bytes
 from pkd.model import ModelError, UnknownReward
 from pkd.results.values import key_of
 from pkd.sizes import RETURNS, find_most_visits, may_overflow, returns_within
@@ -30,6 +31,7 @@ __all__ = ["Counts", "Structure", "reward_limits", "two_values"]
 
 # {z: {x': n}}, of an unknown reward {feature: {value: n}}
 Counts = Mapping[Any, Mapping[Any, float]]
+OUTCOME_BYTES = 64  # of an outcome of a feature: its place in laws, counts and beliefs of a learner
 
 
 class Structure(ABC):
@@ -39,6 +41,12 @@ class Structure(ABC):
         self.graph, self.model, self.horizon = graph, graph.model, graph.horizon
         self.features, self.outcomes, self.rewards = graph.features, graph.outcomes, graph.rewards
         self.n_y = graph.n_y
+        outcomes = sum(map(len, self.outcomes))
+        refuse_bytes(
+            OUTCOME_BYTES * outcomes,
+            f"{type(self.model).__name__} lists {outcomes:,} outcomes of {len(self.features):,} "
+            "unknown features, which",
+        )
         known = [[p for _, p in law.law if p > 0] for law in graph.known]
         self.row_ptr = lengths_to_ptr(
             np.array([*map(len, self.outcomes), *map(len, known)], np.int64)

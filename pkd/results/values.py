@@ -134,6 +134,8 @@ def refuse_unwritable(values: Iterable[Hashable]) -> None:
     """
     findings, known = [], dict[str, Hashable]()
     for value in dict.fromkeys(values):
+        if len(findings) == SHOWN:
+            break
         try:
             key = key_of(value)
         except (TypeError, RecursionError) as problem:
@@ -148,8 +150,6 @@ def refuse_unwritable(values: Iterable[Hashable]) -> None:
                 f"{_show(value)} and another value are written alike, as {key}, so a file could "
                 "not tell them apart; give their classes different names or fields"
             )
-        if len(findings) == SHOWN:
-            break
     if findings:
         raise ModelError(findings)
 

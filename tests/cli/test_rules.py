@@ -8,7 +8,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.rules import RULES, make_rule, read_rules
+from pkd.cli.rules import make_rule
 
 
 @pytest.mark.parametrize(
@@ -27,21 +27,6 @@ from pkd.cli.rules import RULES, make_rule, read_rules
 )
 def test_a_word_is_a_rule_with_its_constants(word: str, rule: pkd.Optimism) -> None:
     assert make_rule(word) == rule
-
-
-@pytest.mark.parametrize("word", list(RULES))
-def test_every_rule_learns_from_the_command_line(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["learn", "two_state_chain", "--episodes", "5", "--optimism", word]) == 0
-    assert make_rule(word).label in capsys.readouterr().out
-
-
-def test_constants_belong_to_the_rule_before_them() -> None:
-    words = "mvp:c1=1,c2=1,certified:minimax=false,greedy,hoeffding:c=1"
-    assert read_rules(words) == [
-        "mvp:c1=1,c2=1", "certified:minimax=false", "greedy", "hoeffding:c=1",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,10 @@ def test_the_slope_of_a_power_is_its_exponent(power: float) -> None:
 def test_a_slope_needs_positive_regret() -> None:
     with pytest.raises(pkd.ModelError, match="positive regret"):
         fit_slope(np.zeros((2, 100)))
+
+
+def test_a_mean_of_nothing_and_a_level_beyond_one_are_refused() -> None:
+    with pytest.raises(pkd.ModelError, match="expected one number at least for each mean"):
+        bootstrap_mean(np.zeros((0, 3)))
+    with pytest.raises(pkd.ModelError, match=r"level is 95; expected a number between 0 and 1"):
+        bootstrap_mean(np.ones(3), level=95)

@@ -140,6 +140,11 @@ def test_what_a_forged_file_says_never_reaches_an_engine(
     ("entry", "value", "message"),
     [
         ("fingerprint", 3, "fingerprint: expected a text, found 3"),
+        ("version", None, "version: expected a text, found None"),
+        ("model_words", ["chain", 3], "model_words: expected words, found ('chain', 3)"),
+        ("interval", [0.5, "x"], "interval: expected two numbers, found [0.5, 'x']"),
+        ("words", {"features": ["one"], "decisions": []}, "expected 2 labels of features, found 1"),
+        ("run", {"optimism": {"rule": "a:B", "arguments": 3}}, "optimism: expected arguments by"),
         ("seconds", "long", "seconds: expected a number, found 'long'"),
         ("features", [[1], [2]], "expected a value, found the list [1]"),
         ("features", [{"tuple": [1, {}]}, 2], "expected a value, found {}"),
