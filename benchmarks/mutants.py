@@ -207,10 +207,21 @@ def run_tests(tests: list[str]) -> int:
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
 
 
+def read_reasons(name: str) -> dict[tuple[str, str, str], str]:
+    """Why survivors of a module change nothing: {(place, source line, change): reason}."""
+    told = tomllib.loads((ROOT / "benchmarks/mutants.toml").read_text(encoding="utf-8"))
+    return {
+        (one["place"], one["line"], one["change"]): one["why"]
+        for one in told["survivor"]
+        if one["module"] == name
+    }
+
+
 def try_module(name: str, every: int, seconds: float) -> int:
     """Prints the survivors of a module and their number; returns how many have no reason."""
-    reasons = tomllib.loads((ROOT / "benchmarks/mutants.toml").read_text(encoding="utf-8"))
     module, began = import_module(name), time.monotonic()
+    lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
+    reasons = read_reasons(name)
     tests = [*TESTS[name], str(module.__file__)]
     assert run_tests(tests) == 0
     limit = 10 + int(10 * (time.monotonic() - began))
@@ -221,10 +232,11 @@ def try_module(name: str, every: int, seconds: float) -> int:
         tried += 1
         if survives(mutant, tests, limit):
             alive += 1
-            why = reasons.get(name, {}).get(f"{mutant.place}: {mutant.after}")
+            change, line = f"{mutant.before} -> {mutant.after}", lines[mutant.line - 1].strip()
+            why = reasons.get((mutant.place, line, change))
             unexplained += why is None
-            change = f"{mutant.before}  ->  {mutant.after}"
-            print(f"{name}:{mutant.line} {mutant.place}: {change}   [{why or 'SURVIVES'}]")
+            print(f"{name}:{mutant.line} {mutant.place}: {line}")
+            print(f"    {change}: {why or 'SURVIVES'}", flush=True)
     counted = f"{tried} mutants, {tried - alive} killed, {alive - unexplained} explained"
     print(f"{name}: {counted}, {unexplained} alive ({time.monotonic() - began:.0f} s)", flush=True)
     return unexplained

@@ -60,6 +60,28 @@ def test_hosted_runs_call_the_same_script() -> None:
         assert (ROOT / script).is_file()
 
 
+def test_kernels_and_nothing_else_are_left_out_of_the_coverage() -> None:
+    """A compiled function is left out by its decorator, and no file as a whole."""
+    settings = PROJECT["tool"]["coverage"]
+    assert settings["run"]["branch"]
+    assert settings["report"]["fail_under"] >= 95
+    assert "omit" not in settings["run"]
+    pattern = re.compile(settings["report"]["exclude_also"][0])
+    for path in (ROOT / name for name in sources() if name.endswith(".py")):
+        text = path.read_text(encoding="utf-8")
+        decorated = re.findall(r"^\s*(@.*jit.*|@.*inner.*)$", text, re.MULTILINE)
+        assert all(pattern.search(line) for line in decorated), path
+        if "kernels" in path.name:
+            functions = re.findall(r"^def ", text, re.MULTILINE)
+            assert len(decorated) == len(functions), path
+
+
+def test_the_tests_of_hosted_runs_measure_the_coverage() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert "make test OPTIONS=" in script
+    assert "--cov" in script
+
+
 def test_the_oldest_python_is_the_one_that_is_checked() -> None:
     assert PROJECT["project"]["requires-python"] == ">=3.11"
     assert PROJECT["tool"]["mypy"]["python_version"] == "3.11"

@@ -253,3 +253,18 @@ def test_the_largest_delay_is_the_limit_that_a_learner_is_told():
     found = late.first_order(*sizes, inter_arrivals=waits)
     assert found == late.first_order(*sizes, inter_arrivals=waits, max_delay=3)
     assert found != late.first_order(*sizes, inter_arrivals=waits, max_delay=1)
+
+
+def test_a_bound_of_one_term_has_no_other():
+    assert (bounds.Bound(3.0), bounds.Bound(3.0).lower_order) == (3.0, 0.0)
+
+
+def test_the_logarithm_of_the_union_has_the_usual_delta_unless_told():
+    assert bounds.union_log(2, 3, 4, 5) == pytest.approx(log(32 * 2**2 * 3 * 4 * 5 / 0.05))
+
+
+def test_the_search_for_the_first_episode_asks_up_to_the_number_that_it_names():
+    asked = []
+    with pytest.raises(pkd.ModelError, match=r"at K = 2\^200"):
+        bounds.smallest_episodes(lambda k: asked.append(k) or 2.0 * k, 1.0)
+    assert max(asked) == 2**200
