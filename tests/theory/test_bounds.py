@@ -268,3 +268,103 @@ def test_the_search_for_the_first_episode_asks_up_to_the_number_that_it_names():
     with pytest.raises(pkd.ModelError, match=r"at K = 2\^200"):
         bounds.smallest_episodes(lambda k: asked.append(k) or 2.0 * k, 1.0)
     assert max(asked) == 2**200
+
+
+def test_an_unknown_law_adds_its_hazards_where_the_queue_is_long():
+    """Theorem 2 written out: after 15 waiting actions it is cheaper to pay for both outcomes."""
+    S, A, H, D, W, B, K, delta = 2, 3, 20, 15, 2, 4, 1000, 0.05
+
+    def ell(n, b):
+        by_queue = n * log(A) + log(64 * H * (H + 1) * (n + 1) ** 2 * W * S * A * K / delta)
+        return min(by_queue, b * ell_2(b))
+
+    def ell_2(b):
+        return log(32 * H * b * W * S * A * K / delta)
+
+    assert ell(D, 2) == 2 * ell_2(2)
+    first = S * A * (ell(D + 1, B) + ell(1, 2) + (W + 1) * ell(D, 2))
+    lower = S * A * (B * ell_2(B) + (W + 2) * 2 * ell_2(2))
+    growth = log(e * K * H)
+    found = late.unknown_delay(S, A, H, D, W, B, K, delta)
+    assert found.leading == pytest.approx(56 * H * sqrt(K * growth * first))
+    assert found.lower_order == pytest.approx(2640 * H * growth * lower)
+
+
+def test_no_states_have_no_bound():
+    with pytest.raises(pkd.ModelError, match=r"states is 0; .*\n.*actions is 0; expected"):
+        late.first_order([], 5, 1, 2, 10)
+
+
+def test_the_rate_of_theorem_1_has_the_square_of_its_logarithm_in_the_lower_order():
+    S, A, H, D, B, K, delta = 7, 3, 11, 4, 5, 1000, 0.1
+    found = late.known_delay_rate(S, A, H, D, B, K, delta)
+    assert found.lower_order == pytest.approx(H * B * S * A * log(H * S * A * K / delta) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((100, 100, 3, 40), 3),  # D
+        ((100, 19, 10, 40), 4),  # H / 4
+        ((100, 100, 10, 7), 3),  # B / 2
+        ((23, 100, 10, 40), 4),  # S / 4 - 1
+    ],
+)
+def test_the_code_is_as_long_as_the_smallest_size_allows(sizes, expected):
+    assert late.code_size(*sizes) == expected
+
+
+def test_a_code_of_two_is_long_enough_and_a_shorter_one_names_the_sizes():
+    S, A, H, K = 100, 2, 100, 1e6
+    expected = H / 4608 * sqrt(2 * S * A * K / (96 * log(2)))
+    assert late.lower_bound(S, A, H, 2, 40, K) == pytest.approx(expected)
+    with pytest.raises(pkd.ModelError) as error:
+        late.lower_bound(90, A, 42, 1, 41, K)
+    assert str(error.value).endswith("D = 1, H/4 = 10.5, B/2 = 20.5, S/4 - 1 = 21.5")
+
+
+class TestTheConditionsOfTheorem3:
+    """Each at its border, for codes that are long enough: S = 64, A = 2 need H >= 8 + 4 * 6."""
+
+    SIZES = dict(states=64, actions=2, horizon=32, max_delay=4, branching=40, episodes=1e4)
+
+    @pytest.fixture(autouse=True)
+    def _long(self, monkeypatch):
+        monkeypatch.setattr(late, "_is_long", lambda size: True)
+
+    def proved(self, **others):
+        return late.lower_bound(**{**self.SIZES, **others}).proved
+
+    def test_they_hold_at_their_borders(self):
+        assert self.proved()
+
+    def test_the_horizon_must_reach_every_leaf(self):
+        assert not self.proved(horizon=31)
+
+    def test_there_must_be_a_choice(self):
+        assert not self.proved(actions=1, states=200, horizon=1000)
+
+    def test_there_must_be_more_than_96_pairs(self):
+        assert not self.proved(states=48, horizon=40)
+        assert self.proved(states=49, horizon=40)
+
+    def test_there_must_be_enough_episodes(self):
+        least = 4 * 128 * log(4) / 24
+        assert self.proved(episodes=least)
+        assert not self.proved(episodes=least * (1 - 1e-12))
+
+
+def test_a_code_is_long_from_the_dimension_of_the_weighted_lemma_on():
+    from pkd_delay import l1
+
+    least = l1.smallest_dimension(weighted=True)
+    assert least != l1.smallest_dimension(weighted=False)
+    assert late._is_long(least)
+    assert not late._is_long(least - 1)
+
+
+def test_a_plot_makes_axes_of_its_own():
+    axes = bounds.plot({"root": sqrt}, [1, 4, 16], width=2)
+    assert [line.get_label() for line in axes.lines] == ["root", "trivial: 2 K"]
+    assert axes.lines[0].get_ydata().tolist() == [1, 2, 4]
+    assert axes.get_legend() is not None
