@@ -41,7 +41,7 @@ NAMES = {"min": "max", "max": "min"}
 BOUNDS = ["tests/theory/test_bounds.py", "tests/theory/test_bounds_of_models.py"]
 CERTIFICATES = ["tests/test_certificate.py"]
 LAWS = ["tests/delay/test_laws_by_definition.py", "tests/delay/test_inter_arrival.py"]
-RULES = ["tests/test_optimism.py", "tests/test_rules.py", "tests/test_own_rules.py"]
+RULES = ["tests/cli/test_rules.py", "tests/test_own_rules.py", "tests/test_optimism.py"]
 TESTS = {  # besides the examples in the module itself
     "pkd.bounds": BOUNDS,
     "pkd.certificate": CERTIFICATES,
@@ -55,7 +55,10 @@ TESTS = {  # besides the examples in the module itself
     "pkd.unrefuted": CERTIFICATES,
     "pkd_delay.bounds": BOUNDS,
     "pkd_delay.delay_kernel": LAWS,
-    "pkd_delay.hindsight": ["tests/delay/test_hindsight.py"],
+    "pkd_delay.hindsight": [
+        "tests/delay/test_hindsight_kernel.py",
+        "tests/delay/test_unknown_laws.py",
+    ],
     "pkd_delay.inter_arrival": LAWS,
     "pkd_delay.kernels": ["tests/delay/test_hindsight_kernel.py"],
     "pkd_delay.lags": LAWS,

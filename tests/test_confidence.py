@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkd.confidence import evidence, radii, radius, reward_radius
+from pkd.engine import confidence as kernels
 from pkd.model import ModelError
 
 mp = mpmath.mp.clone()
@@ -226,3 +227,20 @@ def test_one_sample_of_the_only_outcome_costs_the_budget_alone():
 def test_a_set_that_is_alone_has_all_of_delta():
     assert radii([[30, 70]], 0.05).tolist() == pytest.approx([radius([30, 70], 0.05)])
     assert radii([], 0.05).tolist() == []
+
+
+def test_no_data_are_no_evidence():
+    assert evidence([0, 0]) == 0.0
+
+
+def test_a_sample_or_less_makes_a_set():
+    """Half a sample is possible: a reward counts as a fraction of heads and tails."""
+    assert radii([[1]], 0.5).tolist() == pytest.approx([math.log(2)])
+    assert radii([[0.3, 0.2]], 0.5).tolist() == pytest.approx([radius([0.3, 0.2], 0.5)])
+
+
+@pytest.mark.parametrize("x", [0.5, 3.0, 15.999, 16.0, 17.5, 40.0, 1e4])
+def test_the_rest_of_stirlings_formula_is_exact_to_rounding(x):
+    compute = getattr(kernels.stirling, "py_func", kernels.stirling)
+    exact = mp.loggamma(x) - (mp.mpf(x) - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2
+    assert compute(x) == pytest.approx(float(exact), rel=0, abs=2e-14 * max(1, x / 10))
