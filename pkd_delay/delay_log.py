@@ -252,9 +252,11 @@ def _read_csv(path: Path) -> list[dict[str, Any]]:
     """The rows of a CSV file with commas, semicolons or tabs."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ModelError(f"{path} cannot be read: {reason}") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        at = f"byte {error.object[error.start]:#04x} at position {error.start}"
+        raise ModelError(f"{path} is not UTF-8 text: {at}; save it as UTF-8") from None
     head = text.partition("\n")[0]
     separator = max(",;\t", key=head.count)
     return list(csv.DictReader(io.StringIO(text), delimiter=separator))

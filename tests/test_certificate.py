@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import pkd
+from pkd.certificate import _find_places
 from pkd.confidence import radius
 from tests import reference
 from tests.strategies import Case, cases
@@ -430,3 +431,21 @@ def test_certificates_of_fixed_logs_hold_as_often_as_they_say(name: str) -> None
         best = found.optimal_low <= policy.value <= found.optimal_high
         failures += not (best and found.low <= policy.value <= found.high)
     assert binom.sf(failures - 1, 100, 0.2) > 1e-3
+
+
+@pytest.mark.parametrize(("gap", "places"), [(30.5, 0), (29.5, 1), (0.305, 2), (0.295, 3)])
+def test_rounding_costs_at_most_a_thirtieth_of_the_interval(gap: float, places: int) -> None:
+    assert _find_places(gap, 0.0, gap) == places
+
+
+def test_an_interval_of_no_length_is_shown_with_six_digits() -> None:
+    assert _find_places(0.0, 0.25, 0.25) == 7
+    assert _find_places(0.0, 0.0, 0.0) == 300
+
+
+def test_a_table_shows_thirty_features_and_says_how_many_there_are() -> None:
+    chain = pkd.UnknownTable(n_states=4, n_actions=10, horizon=2)
+    text = pkd.certify(chain, {}).table()
+    assert len([line for line in text.splitlines() if "inf" in line]) == 30
+    assert text.endswith("... 50 more")  # 40 laws and 40 rewards
+    assert "more" not in pkd.certify(chain, {}).table(most=80)

@@ -285,3 +285,12 @@ class TestTheCommandLine:
         assert main(["latency", "two_state_chain", "--lags", "0:.5,1:.3,2:.2"]) == 0
         (line,) = [one for one in capsys.readouterr().out.splitlines() if "law given" in one]
         assert line.split()[3:5] == ["9.342", "0.658"]
+
+
+def test_a_log_that_is_not_utf_8_says_where_and_what_to_do(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes("episode,step,age\n1,1,h\xe4\n".encode("latin-1"))
+    with pytest.raises(pkd.ModelError) as error:
+        InterArrival.fit(path)
+    place = "byte 0xe4 at position 22"
+    assert str(error.value) == f"{path} is not UTF-8 text: {place}; save it as UTF-8"

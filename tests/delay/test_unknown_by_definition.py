@@ -1,0 +1,59 @@
+"""An unknown law of the delay: which class, which |Z|, which shares, from their definitions."""
+
+import numpy as np
+import pytest
+
+import pkd
+from pkd import Queue
+from pkd_delay import UnknownDelay
+from pkd_delay.problems import random_mdp
+from pkd_delay.unknown import Arrival, Move, UnrevealedDelay
+from tests.delay.reference import occurring_features
+
+MDP = random_mdp(states=3, actions=2, horizon=5, successors=3, seed=1)
+
+
+class Declared(pkd.UnknownTable):
+    """A table that declares |Z| = 100."""
+
+    n_features = 100
+
+
+def unknown(base=None, **options):
+    return UnknownDelay(MDP.model() if base is None else base, 1, 2, **options)
+
+
+def test_the_class_of_a_model_says_whether_numbers_are_shown():
+    assert type(unknown()) is UnknownDelay
+    assert unknown().revealed
+    assert type(unknown(revealed=False)) is UnrevealedDelay
+    assert not unknown(revealed=False).revealed
+
+
+def test_a_declared_number_of_features_takes_the_place_of_the_moves():
+    base = Declared(n_states=2, n_actions=2, horizon=4)
+    model = unknown(base)
+    arrivals = {z for z in occurring_features(model) if isinstance(z, Arrival)}
+    assert len(arrivals) == model.n_arrivals > 0
+    assert model.n_features == 100 + len(arrivals)
+    assert unknown(base, n_features=7).n_features == 7
+    assert unknown().n_features is None
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_a_share_is_that_of_the_queue_and_of_the_base(n):
+    """ell(n, b): half of the weight 1 / (n + 1)^2 on all queues of n actions, H / (H + 1) of it.
+
+    The base has two y, each with half of the weight.
+    """
+    H, A = 4, 2
+    season = pkd.TabularMDP(np.full((2, 3, A, 3), 1 / 3), np.zeros((2, 3, A)), H)
+    model = unknown(season.model())
+
+    def of_queue(length):
+        return H / (H + 1) / (2 * (length + 1) ** 2 * A**length)
+
+    y = model.y_type(0, Queue([0] * n) if n else None)
+    move, arrival = Move((0, 0, 0), 0), Arrival(0, (0, 0), 0, False, 0, None)
+    assert model.share(move, y) == pytest.approx(of_queue(n + 1) / 2)
+    assert model.share(arrival, y) == pytest.approx(of_queue(n) / 2)
