@@ -326,14 +326,12 @@ def test_a_code_of_two_is_long_enough_and_a_shorter_one_names_the_sizes():
 class TestTheConditionsOfTheorem3:
     """Each at its border, for codes that are long enough: S = 64, A = 2 need H >= 8 + 4 * 6."""
 
-    SIZES = dict(states=64, actions=2, horizon=32, max_delay=4, branching=40, episodes=1e4)
-
     @pytest.fixture(autouse=True)
     def _long(self, monkeypatch):
         monkeypatch.setattr(late, "_is_long", lambda size: True)
 
-    def proved(self, **others):
-        return late.lower_bound(**{**self.SIZES, **others}).proved
+    def proved(self, *, states=64, actions=2, horizon=32, episodes=1e4):
+        return late.lower_bound(states, actions, horizon, 4, 40, episodes).proved
 
     def test_they_hold_at_their_borders(self):
         assert self.proved()
