@@ -12,7 +12,7 @@ import numpy as np
 
 from pkd.engine import Compiled
 from pkd.engine.belief import Belief
-from pkd.engine.bonus import most_seen, rank_new, set_marks
+from pkd.engine.bonus import most_seen, set_marks
 from pkd.engine.compiled import Counts
 from pkd.model import ModelError
 from pkd.optimism import CERTIFIED, Optimism
@@ -72,9 +72,9 @@ class Learning:
 
     def estimate(self, belief: Belief) -> None:
         """Fills a belief from the counts."""
-        if self.certified:
-            rank_new(self.compiled.row_ptr, self.tally)
-        self.compiled.estimate(belief, self.tally, self.bonus, self.reward_bonus, self.rng)
+        self.compiled.estimate(
+            belief, self.tally, self.bonus, self.reward_bonus, self.rng, rank=True
+        )
 
     # -- anytime rules -----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.optimism import ALL_ROUNDS as EXACT
 
 CERTAIN = 36.0  # exp(-C) is below rounding: the gain is the whole gap
@@ -44,7 +44,7 @@ WHOLE_BIAS = 2.0**52 + 1023.0
 LOG_2 = 0.6931471805599453
 
 
-@jit()
+@inner()
 def phi(x, one):
     """x - log(one) with one = 1 + x, which is given apart because it may keep more digits near 0.
 
@@ -63,7 +63,7 @@ def phi(x, one):
     return ((x - y) - e * LOG_2) + t * (y - z * r)
 
 
-@jit()
+@inner()
 def first_guess(a, m2, m3, C):
     """g from the moments of the gaps: the series of the root in sqrt(C), kept positive.
 
@@ -75,13 +75,13 @@ def first_guess(a, m2, m3, C):
     return max(far / (1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0)))), LEAST * a)
 
 
-@jit()
+@inner()
 def dual(M, T, C):
     """The upper bound that M gives."""
     return -M * math.expm1(-C - T)
 
 
-@jit()
+@inner()
 def newton(g, M, S, W, T, C):
     """(step in log g, |d dual / d log g|, whether g is too small).
 
@@ -94,7 +94,7 @@ def newton(g, M, S, W, T, C):
     return step, g * abs(math.expm1(min(kl - C, 700.0))), kl > C
 
 
-@jit()
+@inner()
 def next_guess(g, step, low, high, least):
     """The next g inside (low, high); the geometric middle where Newton's step leaves it."""
     g = least if step < -4.0 and low == 0.0 else g * math.exp(min(max(step, -40.0), 4.0))
@@ -141,7 +141,7 @@ def gain(p, at, stride, gaps, size, C, rounds):
     return best * a
 
 
-@jit()
+@inner()
 def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
     """`gain` with one round for the laws p[at + pairs j + i], i < pairs, which share their gaps.
 

@@ -13,6 +13,7 @@ from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
 from pkd.engine.nodes import kernels, python_rule
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
+from pkd.engine.nodes.ranges import find_ranges
 from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
 from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, OVER_SETS, PYTHON
@@ -217,21 +218,15 @@ class NodeEngine(Compiled):
         return self._find_caps(self.program)
 
     def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
-        cap, width, *_ = self._find_ranges(program)
-        return cap, width
-
-    def _find_ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
-        """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
-        hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
-        hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
-        cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
-        limits = reward_limits(self.rewards)
-        for part in self._find_portions(program):
-            kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width, *part)
-        return cap, width, lo, hi, lo_settled, hi_settled
+        found = find_ranges(program, *reward_limits(self.rewards), self.flat.final, 2)
+        return found.cap, found.width
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        _, _, lo, hi, lo_settled, hi_settled = self._find_ranges(self.full, self.horizon)
+        layers = max(self.horizon, 2)
+        limits = reward_limits(self.rewards)
+        _, _, lo, hi, lo_settled, hi_settled = find_ranges(
+            self.full, *limits, self.flat.final, layers
+        )
         for t in range(self.horizon):
             nodes = np.fromiter(self.graph.members[t], np.int64)
             yield from self._find_extremes(
@@ -284,7 +279,7 @@ class NodeEngine(Compiled):
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
-        count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
+        count, due, _ = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
     def call_walk(
@@ -303,9 +298,9 @@ class NodeEngine(Compiled):
     def record(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
     ) -> tuple[Episode, bool]:
-        path = self.new_path()
-        total, due, moves = kernels.rollout(self.walk, world, policy, tally, rng, path)
-        return self.name_path(path[:moves], float(total)), bool(due)
+        path, returns = self.new_path(), np.zeros(1)
+        _, due, moves = kernels.episodes(self.walk, world, policy, tally, rng, path, returns)
+        return self.name_path(path[:moves], float(returns[0])), bool(due)
 
     def name_path(self, path: np.ndarray, total: float) -> Episode:
         """The path of a rollout in the values of the model."""

@@ -25,17 +25,14 @@ from pkd.engine.bonus import (
     count,
     count_reward,
     estimate,
-    estimate_reward_sets,
-    estimate_sets,
     factors,
     hope,
     is_capped,
     keep_largest,
     most_seen,
-    rank_new,
     set_marks,
 )
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.engine.random import draw, uniform
 from pkd.engine.set_values import CERTAIN, gain, gain_l1, gains_at_once, sort_gaps
 from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND, SUM
@@ -118,7 +115,7 @@ class SetMemory(NamedTuple):
 MANY = 16
 
 
-@jit()
+@inner()
 def list_seen(row_ptr, p, sets):
     """Lists the outcomes of positive probability of each unknown row."""
     for z in range(sets.end.shape[0]):
@@ -130,7 +127,7 @@ def list_seen(row_ptr, p, sets):
         sets.end[z] = k
 
 
-@jit()
+@inner()
 def pack(g, b, s):
     """Brings `packed` and `seen` up to date with the law of a belief."""
     for i in range(g.packing.shape[0]):
@@ -143,7 +140,7 @@ def pack(g, b, s):
                 break
 
 
-@jit()
+@inner()
 def fill_bonus(g, b, out):
     """The factor and the scale of the bonus of each pair: the same in every layer."""
     for i in range(g.pair_row.shape[0]):
@@ -178,25 +175,22 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
             list_seen(g.row_ptr, b.p, sets)
         elif other is None and b.form != NO_BONUS:
             fill_bonus(g, b, s.bonus)
-    levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
-    group_first, group_last, group_pair, group_ptr = (
-        g.group_first,
-        g.group_last,
-        g.group_pair,
-        g.group_ptr,
-    )
-    group_node, group_matrix, pair_row = g.group_node, g.group_matrix, g.pair_row
+    # Not more than three in a line: from four on Python makes a tuple of them.
+    levels, settlement = g.levels, g.settlement
+    horizon, n_unknown = g.horizon, g.n_unknown
+    group_first, group_last = g.group_first, g.group_last
+    group_pair, group_ptr, group_node = g.group_pair, g.group_ptr, g.group_node
+    group_matrix, pair_row = g.group_matrix, g.pair_row
     form, factor, scale = b.form, s.bonus[0], s.bonus[1]
-    cell_first, cell_last, cell_node, cell_choice = (
-        g.cell_first,
-        g.cell_last,
-        g.cell_node,
-        g.cell_choice,
-    )
-    action_ptr, action_mean, means, branch_ptr = g.action_ptr, g.action_mean, b.mean, g.branch_ptr
-    branch_p, branch_reward, branch_pair = g.branch_p, g.branch_reward, g.branch_pair
-    v, settled, e, packed, seen = s.v, s.settled, s.e, s.packed, s.seen
-    caps, widths, mean, square, shift = s.cap, s.width, s.rows[0], s.rows[1], s.rows[2]
+    cell_first, cell_last = g.cell_first, g.cell_last
+    cell_node, cell_choice = g.cell_node, g.cell_choice
+    action_ptr, action_mean, means = g.action_ptr, g.action_mean, b.mean
+    branch_ptr, branch_p = g.branch_ptr, g.branch_p
+    branch_reward, branch_pair = g.branch_reward, g.branch_pair
+    v, settled, e = s.v, s.settled, s.e
+    packed, seen = s.packed, s.seen
+    caps, widths = s.cap, s.width
+    mean, square, shift = s.rows[0], s.rows[1], s.rows[2]
     ceiling = np.inf if form == NO_BONUS else b.ceiling
     changed = False
     for t in range(top, bottom - 1, -1):
@@ -321,7 +315,7 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     return value, changed
 
 
-@jit()
+@inner()
 def value_over_sets(
     v, nodes, at, size, packed, matrix, first, pairs, pair_row, pair_weight, n, ells, radius, sign,
     rounds, c1, c2, free, p, row_ptr, gaps, seen_gaps, seen_p, end, seen, cap, width, rows, e,
@@ -344,7 +338,8 @@ def value_over_sets(
     if sign < 0.0:
         edge = other
     unit = 1.0 / spread
-    a, square, level, gains = rows[0], rows[1], rows[2], rows[3]
+    a, square = rows[0], rows[1]
+    level, gains = rows[2], rows[3]
     for j in range(size):
         gaps[j] = abs(edge - v[nodes[at + j]]) * unit
     for i in range(pairs):
@@ -378,7 +373,7 @@ def value_over_sets(
         e[first + i] = value
 
 
-@jit()
+@inner()
 def value_of_others(
     gaps, order, draws, best, v, nodes, at, size, packed, matrix, first, pairs, pair_row, radius,
     row_ptr, n_unknown, top, e,
@@ -414,72 +409,6 @@ def value_of_others(
             e[first + i] = edge - max(mean - gained, 0.0)
 
 
-@jit()
-def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width, first, bottom):
-    """The possible return to go, [lo, hi](x, y), and for every group its cap max hi and its width.
-
-    low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
-    (H + 1, groups), the last layer is the settlement. Only the layers first..bottom, as in `sweep`.
-    """
-    layers = hi.shape[0]
-    for t in range(first, bottom - 1, -1):
-        settles, last = t == g.horizon, t == g.horizon - 1
-        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % layers], lo[t % layers])
-        for level in range(g.levels.shape[0]):
-            if (
-                (level >= g.settlement) != settles
-                or (level == STEP and last)
-                or (level == LAST and not last)
-            ):
-                continue
-            if level >= CHANCES:
-                extremes(g, level, t, low, high, hi_here, lo_here, hi_here, lo_here, cap, width)
-            elif last:
-                extremes(
-                    g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width
-                )
-            else:
-                hi_next, lo_next = hi[(t + 1) % layers], lo[(t + 1) % layers]
-                extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
-
-
-@jit()
-def extremes(g, level, t, low, high, hi, lo, hi_out, lo_out, cap, width):
-    """The largest and smallest return to go of one level."""
-    for group in range(g.levels[level, 2], g.levels[level, 3]):
-        if g.group_first[group] > t:
-            break
-        if g.group_last[group] < t:
-            continue
-        top, bottom = -np.inf, np.inf
-        for j in range(g.group_ptr[group], g.group_ptr[group + 1]):
-            node = g.group_node[j]
-            top, bottom = max(top, hi[node]), min(bottom, lo[node])
-        cap[t, group], width[t, group] = top, top - bottom
-    for cell in range(g.levels[level, 0], g.levels[level, 1]):
-        if g.cell_first[cell] > t:
-            break
-        if g.cell_last[cell] < t:
-            continue
-        top, bottom = -np.inf, np.inf
-        for a in range(g.action_ptr[cell], g.action_ptr[cell + 1]):
-            r_low = r_high = 0.0
-            if g.action_mean[a] >= 0:
-                r_low, r_high = low[g.action_mean[a]], high[g.action_mean[a]]
-            for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-                pair = g.branch_pair[k]
-                if pair >= 0:
-                    group = g.pair_group[pair]
-                    # A decision reads the groups of CHANCE levels one layer later.
-                    at = t + 1 if level < CHANCES and group >= g.levels[LAST, 3] else t
-                    most, least = cap[at, group], cap[at, group] - width[at, group]
-                else:
-                    most, least = hi[-1 - pair], lo[-1 - pair]
-                top = max(top, g.branch_reward[k] + r_high + most)
-                bottom = min(bottom, g.branch_reward[k] + r_low + least)
-        hi_out[g.cell_node[cell]], lo_out[g.cell_node[cell]] = top, bottom
-
-
 class Walk(NamedTuple):
     """What episodes go through: all cells, none left out and none inlined."""
 
@@ -510,7 +439,7 @@ class Walk(NamedTuple):
 PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, branch
 
 
-@jit()
+@inner()
 def rollout(g, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
@@ -549,12 +478,8 @@ def rollout(g, world, policy, tally, rng, path):
         if row < g.n_unknown:
             due = count(tally, row, g.row_ptr[row] + o) or due
         if moves < path.shape[0]:
-            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3] = (
-                row,
-                o,
-                g.action_note[a],
-                r,
-            )
+            path[moves, 0], path[moves, 1] = row, o
+            path[moves, 2], path[moves, 3] = g.action_note[a], r
             path[moves, 4], path[moves, 5], path[moves, 6] = cell, a, k
         moves += 1
         node = g.landing_node[g.landing_ptr[g.branch_landing[k]] + o]
@@ -567,13 +492,14 @@ def rollout(g, world, policy, tally, rng, path):
 def episodes(g, world, policy, tally, rng, path, returns):
     """Plays episodes of a fixed policy until a plan is due or `returns` is full.
 
-    Returns how many, and whether a plan is due.
+    Returns how many, whether a plan is due, and the number of moves of the last one.
     """
+    moves = 0
     for k in range(returns.shape[0]):
-        returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
+        returns[k], due, moves = rollout(g, world, policy, tally, rng, path)
         if due:
-            return k + 1, True
-    return returns.shape[0], False
+            return k + 1, True, moves
+    return returns.shape[0], False, moves
 
 
 @jit(nogil=True)
@@ -589,12 +515,9 @@ def learn(
     call to call. The compiler is the reason for so many parameters.
     """
     for k in range(upper.shape[0]):
-        estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
-        if sets is not None and b.form == CERTIFIED:
-            rank_new(g.row_ptr, tally)
-            estimate_sets(g.row_ptr, b, tally)
-            if paid is not None:
-                estimate_reward_sets(b, tally, reward_low, reward_high)
+        estimate(
+            g.row_ptr, b, tally, prior, sets, paid, True, rng, reward_ell, reward_low, reward_high
+        )
         changed = False
         for exact in range(2):  # one call in the text, so that the sweep is compiled once
             if exact == 1 and not changed and not np.isnan(state[1]):
