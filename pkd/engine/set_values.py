@@ -214,12 +214,17 @@ def fill_table(C, out):
 
 
 @jit()
-def table_gain(a, variance, table, at):
-    """a (alpha + beta Var / a^2) from table[at:], at most a.
+def relative_variance(a, variance):
+    """Var / a^2, which a table is asked for."""
+    return max(variance, 0.0) / max(a * a, 1e-290)
 
-    The place is clamped, never Var / a^2.
+
+@jit()
+def table_gain(a, v, table, at):
+    """a (alpha + beta v) from table[at:], at most a; v = Var / a^2.
+
+    The place is clamped, never v.
     """
-    v = max(variance, 0.0) / max(a * a, 1e-290)
     bits = np.float64(min(max(v, SMALLEST), LARGEST)).view(np.uint64)
     k = np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)
     return a * min(1.0, table[k] + table[k + np.uint64(1)] * v)

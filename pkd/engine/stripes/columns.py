@@ -17,7 +17,7 @@ import numpy as np
 
 from pkd.engine.bonus import hope
 from pkd.engine.jit import inner
-from pkd.engine.set_values import gain, gain_l1, sort_gaps, table_gain
+from pkd.engine.set_values import gain, gain_l1, relative_variance, sort_gaps, table_gain
 from pkd.optimism import SUM
 
 Offset = np.uintp
@@ -265,10 +265,16 @@ def exact_gains(
 
 @inner()
 def table_gains(e, s, edge, n, sign, table, at, out):
-    """out[i] = an upper bound of the gain from the moments, by the table of the row."""
+    """out[i] = an upper bound of the gain from the moments, by the table of the row.
+
+    Two loops: divisions are vectorised, looking up is not. edge[i] becomes the gap to the edge.
+    """
     for i in range(n):
         a = max(edge[i] - sign * e[i], 0.0)
-        out[i] = table_gain(a, s[i] - e[i] * e[i], table, at)
+        out[i] = relative_variance(a, s[i] - e[i] * e[i])
+        edge[i] = a
+    for i in range(n):
+        out[i] = table_gain(edge[i], out[i], table, at)
 
 
 @inner()

@@ -302,20 +302,13 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                         factor, scale = factors(form, b.c1, b.c2, seen, ell)
                         term = scale * b.width
                         top = ceiling if keep else outer + ceiling
-                        if ranged:
+                        over_sets = tables is not None and form in (CERTIFIED, KL_BALL)
+                        mvp = not is_capped(seen, b.free, scale)
+                        if ranged and (mvp or not over_sets):
                             spread(
-                                row_x,
-                                lo,
-                                row_ptr[row + 1],
-                                low_v,
-                                high_v,
-                                columns,
-                                base,
-                                stride,
-                                n,
-                                low,
-                                high,
-                            )
+                                row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride,
+                                n, low, high,
+                            )  # fmt: skip
                         if tables is not None and form in (CERTIFIED, KL_BALL):
                             moments_and_edge(
                                 outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
@@ -330,7 +323,6 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                                     outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
                                     copies, edge, radius[row], b.rounds, gaps, gains,
                                 )  # fmt: skip
-                            mvp = not is_capped(seen, b.free, scale)
                             add_set_values(
                                 copies, e, s, gains, n, b.sign, mvp, factor, term, scale,
                                 ranged, low, high, constant, top, keep, weight, q,
