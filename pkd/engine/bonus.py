@@ -245,9 +245,9 @@ def count_reward(tally, w, value, weight):
     return seen[0, w] >= tally.reward_marks[w]
 
 
-@jit()
+@inner()
 def most_seen(tally):
-    """The largest number of samples of a feature or payments of a reward."""
+    """`Tally.most_seen` inside a kernel."""
     most = 0.0
     for z in range(tally.n.shape[0]):
         most = max(most, tally.n[z])
@@ -256,12 +256,10 @@ def most_seen(tally):
     return most
 
 
-@jit()
+@inner()
 def set_marks(tally, factor):
-    """The next plan is due when some count has grown by this factor; infinite: never."""
+    """`Tally.set_marks` inside a kernel."""
     for z in range(tally.n.shape[0]):
-        tally.marks[z] = max(1.0, factor * tally.n[z]) if factor < np.inf else np.inf
+        tally.marks[z] = max(1.0, factor * tally.n[z])
     for w in range(tally.reward_marks.shape[0]):
-        tally.reward_marks[w] = (
-            max(1.0, factor * tally.rewards[0, w]) if factor < np.inf else np.inf
-        )
+        tally.reward_marks[w] = max(1.0, factor * tally.rewards[0, w])

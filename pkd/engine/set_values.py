@@ -42,6 +42,7 @@ MANTISSA = np.uint64(52)
 WHOLE = np.uint64(0x4330000000000000)  # 2^52: adding a small whole number to its bits adds it
 WHOLE_BIAS = 2.0**52 + 1023.0
 LOG_2 = 0.6931471805599453
+Place = np.uintp  # an index that might be negative keeps loops from being vectorised
 
 
 @inner()
@@ -151,24 +152,25 @@ def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
     cube, g, T = work[0], work[1], work[2]
     for i in range(pairs):
         a[i] = square[i] = cube[i] = T[i] = 0.0
+    n = Place(pairs)
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
-            a[i] += row[i] * gap
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
+            a[i] += p[k + i] * gap
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
             d = gap - a[i]
-            w = row[i] * d * d
+            w = p[k + i] * d * d
             square[i] += w
             cube[i] += w * d
     for i in range(pairs):
         g[i] = first_guess(a[i], square[i], cube[i], min(max(radius[i], 1e-300), CERTAIN))
         cube[i] = 1.0 / (g[i] + a[i])  # from here on 1 / M
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
-            T[i] += row[i] * phi((gap - a[i]) * cube[i], (g[i] + gap) * cube[i])
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
+            T[i] += p[k + i] * phi((gap - a[i]) * cube[i], (g[i] + gap) * cube[i])
     for i in range(pairs):
         if a[i] <= 0.0 or radius[i] <= 0.0:
             out[i] = 0.0

@@ -11,12 +11,12 @@ import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
-from pkd.engine.nodes import kernels, python_rule
+from pkd.engine.nodes import kernels, python_rule, walk
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
 from pkd.engine.nodes.ranges import find_ranges
 from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
-from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, OVER_SETS, PYTHON
+from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON
 
 __all__ = ["NodeEngine"]
 
@@ -190,9 +190,12 @@ class NodeEngine(Compiled):
         """Memory that only some rules need: (of values over KL balls, of the other ones)."""
         longest = int(np.diff(self.row_ptr).max(initial=1))
         if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
+            gaps, seen_gaps, p = np.zeros((3, longest))
+            exact = belief.form in OVER_SETS and belief.rounds > ONE_ROUND
+            if longest < kernels.MANY and not exact:
+                return kernels.SetMemory(gaps, None, None, None, None), None
             last = int(self.row_ptr[len(self.features)])
             end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
-            gaps, seen_gaps, p = np.zeros((3, longest))
             return kernels.SetMemory(gaps, seen_gaps, p, end, seen), None
         if belief.form == L1_BALL:
             order = np.zeros(longest, np.int64)
@@ -279,7 +282,7 @@ class NodeEngine(Compiled):
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
-        count, due, _ = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
+        count, due, _ = walk.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
     def call_walk(
@@ -293,13 +296,13 @@ class NodeEngine(Compiled):
     def new_path(self) -> np.ndarray:
         """Memory for the moves of the longest possible episode."""
         levels = len(self.full.levels)
-        return np.zeros(((self.horizon + 1) * levels, kernels.PATH))
+        return np.zeros(((self.horizon + 1) * levels, walk.PATH))
 
     def record(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
     ) -> tuple[Episode, bool]:
         path, returns = self.new_path(), np.zeros(1)
-        _, due, moves = kernels.episodes(self.walk, world, policy, tally, rng, path, returns)
+        _, due, moves = walk.episodes(self.walk, world, policy, tally, rng, path, returns)
         return self.name_path(path[:moves], float(returns[0])), bool(due)
 
     def name_path(self, path: np.ndarray, total: float) -> Episode:
@@ -363,4 +366,4 @@ class NodeEngine(Compiled):
         return dict(zip(self.features, totals.tolist(), strict=True))
 
 
-NO_PATH = np.zeros((0, kernels.PATH))
+NO_PATH = np.zeros((0, walk.PATH))

@@ -1,4 +1,4 @@
-"""Backward sweeps, episodes and the fused learning loop over a list of nodes.
+"""Backward sweeps and the fused learning loop over a list of nodes.
 
 A node is a state (x, y). A *cell* holds the actions of a node in one part of an episode; an action
 is a list of branches (probability, reward, pair); a *pair* (z, y') is a law row with the nodes
@@ -22,8 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pkd.engine.bonus import (
-    count,
-    count_reward,
     estimate,
     factors,
     hope,
@@ -33,8 +31,8 @@ from pkd.engine.bonus import (
     set_marks,
 )
 from pkd.engine.jit import inner, jit
-from pkd.engine.random import draw, uniform
-from pkd.engine.set_values import CERTAIN, gain, gain_l1, gains_at_once, sort_gaps
+from pkd.engine.nodes.walk import rollout
+from pkd.engine.set_values import CERTAIN, Place, gain, gain_l1, gains_at_once, sort_gaps
 from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
@@ -102,29 +100,35 @@ class Other(NamedTuple):
 
 
 class SetMemory(NamedTuple):
-    """Memory that only values over sets of laws need."""
+    """Memory that only values over sets of laws need; all but `gaps` is for pairs one by one.
+
+    Where no pair is taken by itself the rest is None, and no code for it is compiled.
+    """
 
     gaps: np.ndarray  # (most outcomes of a row,)
-    seen_gaps: np.ndarray  # (most outcomes of a row,) those of one row's seen outcomes
-    p: np.ndarray  # (most outcomes of a row,) their probabilities
-    end: np.ndarray  # (unknown rows,): its outcomes of positive probability end here in `seen`
-    seen: np.ndarray  # (outcomes of unknown rows,), from row_ptr[z] on
+    seen_gaps: np.ndarray | None  # (most outcomes of a row,) those of one row's seen outcomes
+    p: np.ndarray | None  # (most outcomes of a row,) their probabilities
+    # (unknown rows,): its outcomes of positive probability end here in `seen`
+    end: np.ndarray | None
+    seen: np.ndarray | None  # (outcomes of unknown rows,), from row_ptr[z] on
 
 
 # From so many outcomes on a row is mostly unseen: pairs then take their seen outcomes one by one.
+# So do exact values, which need a search for each pair.
 MANY = 16
 
 
 @inner()
-def list_seen(row_ptr, p, sets):
+def list_seen(row_ptr, p, end, seen):
     """Lists the outcomes of positive probability of each unknown row."""
-    for z in range(sets.end.shape[0]):
-        k = row_ptr[z]
-        for i in range(row_ptr[z], row_ptr[z + 1]):
-            if p[i] > 0.0:
-                sets.seen[k] = i - row_ptr[z]
-                k += 1
-        sets.end[z] = k
+    if seen is not None:  # the compiler leaves out what is None
+        for z in range(end.shape[0]):
+            k = row_ptr[z]
+            for i in range(row_ptr[z], row_ptr[z + 1]):
+                if p[i] > 0.0:
+                    seen[k] = i - row_ptr[z]
+                    k += 1
+            end[z] = k
 
 
 @inner()
@@ -172,7 +176,7 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     if top == g.horizon:
         pack(g, b, s)
         if sets is not None and b.form in (CERTIFIED, KL_BALL):
-            list_seen(g.row_ptr, b.p, sets)
+            list_seen(g.row_ptr, b.p, sets.end, sets.seen)
         elif other is None and b.form != NO_BONUS:
             fill_bonus(g, b, s.bonus)
     # Not more than three in a line: from four on Python makes a tuple of them.
@@ -227,12 +231,9 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                     for i in range(pairs):
                         mean[i] = 0.0
                     for j in range(size):
-                        v_j, row = (
-                            source[group_node[at + j]],
-                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
-                        )
-                        for i in range(pairs):
-                            mean[i] += row[i] * v_j
+                        v_j, place = source[group_node[at + j]], Place(matrix + j * pairs)
+                        for i in range(Place(pairs)):
+                            mean[i] += packed[place + i] * v_j
                     for i in range(pairs):
                         e[first + i] = mean[i]
                     continue
@@ -260,13 +261,10 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                     shift[i] = source[group_node[at + seen[pair_row[first + i]]]]
                 if open_pairs > 0:
                     for j in range(size):
-                        v_j, row = (
-                            source[group_node[at + j]],
-                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
-                        )
-                        for i in range(pairs):
+                        v_j, place = source[group_node[at + j]], Place(matrix + j * pairs)
+                        for i in range(Place(pairs)):
                             d = v_j - shift[i]
-                            w = row[i] * d
+                            w = packed[place + i] * d
                             mean[i] += w
                             square[i] += w * d
                 for i in range(pairs):
@@ -352,7 +350,7 @@ def value_over_sets(
         if level[i] >= CERTAIN:  # nothing is refuted
             e[first + i] = edge
             continue
-        if not few or rounds > ONE_ROUND:
+        if seen is not None and (not few or rounds > ONE_ROUND):
             begin = row_ptr[z]
             count = end[z] - begin
             a[i] = square[i] = 0.0
@@ -407,99 +405,6 @@ def value_of_others(
                 mean += packed[matrix + i + pairs * j] * gaps[j]
             gained = gain_l1(packed, matrix + i, pairs, gaps, order, size, C)
             e[first + i] = edge - max(mean - gained, 0.0)
-
-
-class Walk(NamedTuple):
-    """What episodes go through: all cells, none left out and none inlined."""
-
-    horizon: int
-    cell_of_step: np.ndarray  # (nodes,) cell of a node before the last action; -1 where it stops
-    cell_of_last: np.ndarray  # (nodes,) cell of a decision node at the last action, or -1
-    cell_of_settled: np.ndarray  # (nodes of the settlement,) cell, or -1 where the episode stops
-    decisions: int  # cells below this one are decisions
-    cell_choice: np.ndarray  # (cells,) place of a decision in a policy
-    action_ptr: np.ndarray  # (cells + 1,)
-    action_reward: np.ndarray  # (actions,)
-    action_mean: np.ndarray  # (actions,)
-    action_note: np.ndarray  # (actions,) which note of the model, or -1
-    branch_ptr: np.ndarray  # (actions + 1,)
-    branch_p: np.ndarray  # (branches,) cumulative within an action
-    branch_row: np.ndarray  # (branches,) law row
-    branch_landing: np.ndarray  # (branches,)
-    landing_ptr: np.ndarray  # (landings + 1,)
-    landing_node: np.ndarray
-    final: np.ndarray  # (nodes,) paid at END
-    final_settled: np.ndarray  # (nodes of the settlement,)
-    row_ptr: np.ndarray  # (law rows + 1,)
-    n_unknown: int
-    start_node: np.ndarray  # (starts,)
-    start_p: np.ndarray  # (starts,) cumulative
-
-
-PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, branch
-
-
-@inner()
-def rollout(g, world, policy, tally, rng, path):
-    """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
-
-    path: (moves, PATH), filled from the first move on until it is full.
-    """
-    node = g.start_node[draw(g.start_p, np.int64(0), g.start_p.shape[0], uniform(rng))]
-    total = 0.0
-    due = settled = False
-    moves = t = 0
-    while True:
-        if settled:
-            cell = g.cell_of_settled[node]
-        elif t == g.horizon - 1 and g.cell_of_last[node] >= 0:
-            cell = g.cell_of_last[node]
-        else:
-            cell = g.cell_of_step[node]
-        if cell < 0:
-            return total + (g.final_settled[node] if settled else g.final[node]), due, moves
-        a = g.action_ptr[cell]
-        if cell < g.decisions:
-            a += policy[t, g.cell_choice[cell]]
-        r = g.action_reward[a]
-        w = g.action_mean[a]
-        if w >= 0:
-            lo, hi = world.reward_ptr[w], world.reward_ptr[w + 1]
-            x = world.reward_value[draw(world.reward_rows, lo, hi, uniform(rng))]
-            r += x
-            due = count_reward(tally, w, x, 1.0) or due
-        total += r
-        k = g.branch_ptr[a]
-        if g.branch_ptr[a + 1] - k > 1:
-            k = draw(g.branch_p, k, g.branch_ptr[a + 1], uniform(rng))
-        row, o = g.branch_row[k], 0
-        if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
-            o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
-        if row < g.n_unknown:
-            due = count(tally, row, g.row_ptr[row] + o) or due
-        if moves < path.shape[0]:
-            path[moves, 0], path[moves, 1] = row, o
-            path[moves, 2], path[moves, 3] = g.action_note[a], r
-            path[moves, 4], path[moves, 5], path[moves, 6] = cell, a, k
-        moves += 1
-        node = g.landing_node[g.landing_ptr[g.branch_landing[k]] + o]
-        if cell < g.decisions:
-            t += 1
-            settled = t == g.horizon
-
-
-@jit(nogil=True)
-def episodes(g, world, policy, tally, rng, path, returns):
-    """Plays episodes of a fixed policy until a plan is due or `returns` is full.
-
-    Returns how many, whether a plan is due, and the number of moves of the last one.
-    """
-    moves = 0
-    for k in range(returns.shape[0]):
-        returns[k], due, moves = rollout(g, world, policy, tally, rng, path)
-        if due:
-            return k + 1, True, moves
-    return returns.shape[0], False, moves
 
 
 @jit(nogil=True)
