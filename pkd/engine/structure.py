@@ -31,7 +31,7 @@ __all__ = ["Counts", "Structure", "reward_limits", "two_values"]
 
 # {z: {x': n}}, of an unknown reward {feature: {value: n}}
 Counts = Mapping[Any, Mapping[Any, float]]
-OUTCOME_BYTES = 64  # of an outcome of a feature: its place in laws, counts and beliefs of a learner
+OUTCOME_BYTES = 90  # measured: an outcome of a feature in all laws, counts and beliefs of a learner
 
 
 class Structure(ABC):
