@@ -52,7 +52,7 @@ def test_a_random_policy_has_an_interval_under_delay(kind: Any) -> None:
 
 
 def test_a_function_that_tells_merged_states_apart_has_one_interval_on_both_engines() -> None:
-    """At a full queue the counter decides nothing, and the engine merges it. This policy reads y."""
+    """At a full queue the counter decides nothing: the engine merges it. This policy reads y."""
     chain = two_state_chain(horizon=5)
     model = pkd_delay.DelayedMDP(chain, {-1: 0.3, 0: 0.3, 1: 0.4}, 2).known()
     counts = {(s, a): {0: 20 + 5 * s, 1: 30 - 5 * a} for s in range(2) for a in range(2)}
