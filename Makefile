@@ -12,10 +12,10 @@ demo: .venv/ready  ## the autoscaler learned, compared and plotted to out/demo.p
 	$(BIN)/pkd demo
 
 test: .venv/ready-test  ## run the tests, without the slow ones
-	$(BIN)/python -m pytest -n auto $(OPTIONS)
+	$(BIN)/python -m pytest -n auto $(TEST_OPTIONS)
 
 coverage:  ## the same tests, and which branches outside of the kernels they miss; fails below 95%
-	$(MAKE) test OPTIONS=--cov
+	$(MAKE) test TEST_OPTIONS=--cov
 
 slow: .venv/ready-test  ## run the slow tests
 	$(BIN)/python -m pytest -m slow

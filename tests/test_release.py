@@ -78,7 +78,7 @@ def test_kernels_and_nothing_else_are_left_out_of_the_coverage() -> None:
 
 def test_the_tests_of_hosted_runs_measure_the_coverage() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert "make test OPTIONS=" in script
+    assert "make test TEST_OPTIONS=" in script
     assert "--cov" in script
 
 

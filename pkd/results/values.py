@@ -132,7 +132,7 @@ def refuse_unwritable(values: Iterable[Hashable]) -> None:
 
     `learn` can call it with the features and outcomes of a model before a run that will be saved.
     """
-    findings, known = [], dict[str, Hashable]()
+    findings, known = list[str](), dict[str, Hashable]()
     for value in dict.fromkeys(values):
         if len(findings) == SHOWN:
             break
