@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from pkd.cli.arguments import add_learning, add_model
+from pkd.cli.arguments import add_learning, add_model, say_remarks
 from pkd.cli.experiment import run_with
 from pkd.cli.learn import model_words
 from pkd.cli.output import write_files
@@ -47,8 +47,10 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pkd.experiments.comparison import Comparison
     from pkd.experiments.spec import ModelSpec, label_model, make_grid
+    from pkd.model_words import find_words
 
     words = model_words(args.typed, _add_own)
+    say_remarks(find_words(words).remarks)
     grid = make_grid(
         ModelSpec(label_model(words), words),
         args.rules,

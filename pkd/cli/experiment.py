@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkd.cli.arguments import picture, positive, writable
+from pkd.cli.arguments import picture, positive, say_remarks, writable
 from pkd.cli.output import Cell, save_figure, table
 from pkd.model import ModelError
 
@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from pkd.experiments.comparison import Comparison
 
+    for model in grid.models:
+        say_remarks(model.remarks, model.label)
     began = time.perf_counter()
     comparison = Comparison(run_with(args, grid, folder))
     print(comparison.table(args.form))

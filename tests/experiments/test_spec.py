@@ -171,6 +171,43 @@ def test_the_command_runs_a_file_and_says_what_is_done(
     assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["2", "0", "0"]
 
 
+LATE = """
+agents = ["greedy"]
+episodes = 5
+seeds = 2
+models = [
+    {{ model = "two_state_chain", lags = "0:.5,1:.5", delay-law = "unknown", {flag} }},
+    "two_state_chain --inter-arrival 0:.5,1:.5 --max-delay 1",
+]
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_is_said_about_a_model_is_said_once(
+    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, LATE.format(flag="shared-delay = true"))
+    folder = str(tmp_path / "out")
+    assert main(["experiment", str(path), "--folder", folder, "--workers", workers]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [": delay: " in line or ": warning: " in line for line in lines] == [True] * 4
+    assert len(set(lines)) == 4
+    assert all(line.startswith("pkd: two_state_chain --") for line in lines)
+
+
+def test_false_in_a_file_reaches_the_model(tmp_path: Path) -> None:
+    told = read_experiment(write(tmp_path, LATE.format(flag="shared-delay = false")))[0].models[0]
+    assert "--no-shared-delay" in told.words
+    shared = read_experiment(write(tmp_path, LATE.format(flag="shared-delay = true")))[0].models[0]
+    features = [len(one.build().compiled.features) for one in (told, shared)]
+    assert features[0] > features[1]
+
+
+def test_false_for_a_key_that_nothing_knows_is_a_finding(tmp_path: Path) -> None:
+    with pytest.raises(pkd.ModelError, match="unrecognized arguments: --no-shared-dely"):
+        read_experiment(write(tmp_path, LATE.format(flag="shared-dely = false")))
+
+
 def test_compare_goes_on_from_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
