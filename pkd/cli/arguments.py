@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import os
 import sys
 from collections.abc import Iterable
 from glob import glob, has_magic
@@ -187,9 +188,9 @@ def seed(text: str) -> int:
 def writable(text: str) -> Path:
     """A file to be written, in a folder that exists: a long run should not fail at its end."""
     path = Path(text)
-    if not path.parent.is_dir() or path.is_dir():
+    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise argparse.ArgumentTypeError(
-            f"cannot write {text!r}: expected a file in a folder that exists"
+            f"cannot write {text!r}: expected a file in a folder that exists and can be written to"
         )
     return path
 

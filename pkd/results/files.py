@@ -74,7 +74,9 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         _replace(beside, path)
-    except BaseException:
+    except BaseException as problem:
+        if isinstance(problem, OSError) and problem.filename == str(beside):
+            problem.filename = str(path)  # the file that the user asked for
         beside.unlink(missing_ok=True)
         raise
 
