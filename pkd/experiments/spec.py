@@ -35,6 +35,7 @@ __all__ = [
     "make_agent", "make_grid", "split_agents",
 ]  # fmt: skip
 
+KEY = r"\s*[^\W\d]\w*\s*="  # the beginning of an option, such as rate=
 AGENTS = "pkd.agents"  # the entry-point group of agents: a class, or a function that makes one
 
 
@@ -152,11 +153,13 @@ def split_words(words: str) -> tuple[str, dict[str, Any]]:
 
     >>> split_words("my.agents:Q:rate=0.5,window=2")
     ('my.agents:Q', {'rate': 0.5, 'window': 2})
+    >>> split_words("per_state:optimism={'rule':'mvp','c1':1},delta=0.1")
+    ('per_state', {'optimism': {'rule': 'mvp', 'c1': 1}, 'delta': 0.1})
     """
-    name, colon, last = words.strip().rpartition(":")
-    if not colon or "=" not in last:
-        return words.strip(), {}
-    return name, parse_options(re.split(r",(?=\s*[^\W\d]\w*\s*=)", last.replace(" ", "")))
+    name, *rest = re.split(rf":(?={KEY})", words.strip(), maxsplit=1)
+    if not rest:
+        return name, {}
+    return name, parse_options(re.split(rf",(?={KEY})", rest[0].replace(" ", "")))
 
 
 def split_agents(text: str) -> list[str]:

@@ -18,7 +18,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,7 +77,8 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException as problem:
         if isinstance(problem, OSError) and problem.filename == str(beside):
             problem.filename = str(path)  # the file that the user asked for
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # the first error is the one to be told
+            beside.unlink(missing_ok=True)
         raise
 
 

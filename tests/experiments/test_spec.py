@@ -11,7 +11,7 @@ import pkd
 from pkd.cli import main
 from pkd.cli.experiment import Live
 from pkd.cli.experiment_file import list_files, read_experiment
-from pkd.experiments.spec import make_agent, make_grid, split_agents
+from pkd.experiments.spec import list_agents, make_agent, make_grid, split_agents
 from pkd.problem import names
 
 HERE = Path(__file__).parent
@@ -49,6 +49,13 @@ def test_an_agent_is_a_rule_with_constants_or_a_class_with_options() -> None:
 def test_bad_words_of_an_agent_are_explained(words: str, said: str) -> None:
     with pytest.raises(pkd.ModelError, match=said):
         make_agent(words)
+
+
+def test_an_option_may_be_a_rule_with_constants(tmp_path: Path) -> None:
+    table = '{ agent = "per_state", optimism = { rule = "mvp", c1 = 1.0 }, delta = 0.1 }'
+    text = f'agents = [{table}]\nmodels = "{CHAIN}"\nepisodes = 2\nseeds = 1\n'
+    agent: Any = read_experiment(write(tmp_path, text))[0].agents[0].build()
+    assert (agent.optimism, agent.delta) == (pkd.MVP(c1=1.0), 0.1)
 
 
 def test_a_comma_before_an_option_belongs_to_its_agent() -> None:
@@ -149,6 +156,11 @@ def test_every_registered_model_has_an_experiment_file() -> None:
     for path in files.values():
         grid, _ = read_experiment(path)
         assert len(grid) >= 10
+
+
+def test_the_study_of_rivals_has_every_registered_agent() -> None:
+    words = [spec.words for spec in read_experiment(list_files()["study_rivals"])[0].agents]
+    assert {word.partition(":")[0] for word in words} >= set(list_agents())
 
 
 def test_the_command_runs_a_file_and_says_what_is_done(
