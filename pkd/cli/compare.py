@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from pkd.cli.arguments import add_learning, add_model, say_remarks
-from pkd.cli.experiment import run_with
+from pkd.cli.experiment import add_bound, find_bounds, run_with
 from pkd.cli.learn import model_words
 from pkd.cli.output import write_files
 from pkd.model import ModelError
@@ -35,6 +35,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )
     add_learning(parser, seeds=5)
+    add_bound(parser)
     parser.add_argument("--save", metavar="FOLDER", help="keep every run, and go on from there")
     parser.add_argument(
         "--form",
@@ -72,7 +73,13 @@ def run(args: argparse.Namespace) -> int:
             f"The gain goes from {first:.7g}, the lowest value of a first policy, to the optimum; "
             "episodes: median over seeds"
         )
-    write_files(args.csv, comparison.headers, comparison.lines(), args.plot, comparison.plot)
+    write_files(
+        args.csv,
+        comparison.headers,
+        comparison.lines(),
+        args.plot,
+        lambda: comparison.plot(find_bounds(args, grid)),
+    )
     return 0
 
 

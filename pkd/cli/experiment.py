@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", action="store_true", help="say what is done, and stop")
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write one line for each run")
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the cumulative regret")
+    add_bound(parser)
     parser.add_argument(
         "--form",
         choices=("plain", "markdown", "latex"),
@@ -58,6 +59,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how the table is written (default: plain)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def add_bound(parser: argparse.ArgumentParser) -> None:
+    """--bound."""
+    parser.add_argument(
+        "--bound", action="store_true", help="draw the explicit bound of the theorem, too"
+    )
+
+
+def find_bounds(args: argparse.Namespace, grid: Grid) -> dict[str, Any]:
+    """The bound of each model as a function of the episodes, if it is asked for."""
+    from pkd.bounds import ModelBound
+
+    if not args.bound:
+        return {}
+    return {one.label: ModelBound.of(one.build().compiled, grid.delta) for one in grid.models}
 
 
 def add_workers(parser: argparse.ArgumentParser, who: Any) -> None:
@@ -103,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     if outputs.curves:
         comparison.results.to_csv(outputs.curves, curves=True)
     if plot:
-        save_figure(comparison.plot(), Path(plot))
+        save_figure(comparison.plot(find_bounds(args, grid)), Path(plot))
     return 0
 
 

@@ -278,3 +278,19 @@ def test_the_figure_names_bands_and_estimates() -> None:
     assert len(left.collections) == 2
     assert "band" not in right.get_title()
     assert len(right.collections) == 0
+
+
+def test_the_figure_shows_certified_bands_and_the_bound() -> None:
+    bound = pkd.bounds.ModelBound.of(pkd.as_model("two_state_chain"))
+    found = pkd.compare({"chain": "two_state_chain"}, ["certified", "greedy"], 50, seeds=2)
+    left, right = found.plot({"chain": bound}).axes
+    assert left.lines[-1].get_ydata()[-1] == float(bound(50))
+    legend = [text.get_text() for text in right.get_legend().get_texts()]
+    assert [label for label in legend if "band of the optimum" in label] == [
+        "Certified: band of the optimum"
+    ]
+    assert any(label.startswith("explicit bound") for label in legend)
+    (band,) = right.collections
+    records = found.results.records("chain", "Certified")
+    lowest = min(record.lower_values.min() for record in records)
+    assert band.get_paths()[0].vertices[:, 1].min() == pytest.approx(lowest)
