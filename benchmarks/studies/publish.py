@@ -52,7 +52,7 @@ def list_rows(results: Any) -> list[list[Any]]:
         for agent in results.agents:
             records = results.records(model, agent)
             found = bootstrap_mean(np.array([record.regret[-1] for record in records]))
-            violations = sum(record.violations or 0 for record in records)
+            known = [record.violations for record in records if record.violations is not None]
             plans = sum(len(record.plans) for record in records)
             rows.append(
                 [
@@ -61,7 +61,7 @@ def list_rows(results: Any) -> list[list[Any]]:
                     records[0].guarantee,
                     f"{found.mean:.5g}",
                     f"{found.low:.5g} to {found.high:.5g}",
-                    f"{violations} of {plans}",
+                    f"{sum(known)} of {plans}" if known else "",
                     len(records),
                 ]
             )
