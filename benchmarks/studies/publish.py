@@ -109,7 +109,7 @@ def draw_rivals(results: Any) -> Figure:
     """A row for each agent, a mark for each model: regret as a share of that of random play."""
     models = results.models
     agents = [agent for agent in results.agents if agent not in (ORACLE, RANDOM)]
-    figure = Figure(figsize=(8.5, 1.4 + 0.3 * len(agents)), layout="constrained")
+    figure = Figure(figsize=(10, 1.4 + 0.3 * len(agents)), layout="constrained")
     ax = figure.subplots()
     for i, model in enumerate(models):
         chance = np.mean([record.regret[-1] for record in results.records(model, RANDOM)])
@@ -127,7 +127,7 @@ def draw_rivals(results: Any) -> Figure:
     ax.axvline(1.0, color="0.5", linestyle="--", label="random play")
     ax.set_yticks(range(len(agents)), [describe(results, agent) for agent in agents])
     ax.invert_yaxis()
-    ax.set(xlabel="cumulative regret / that of random play: mean over seeds, 95% interval")
+    ax.set(xlabel="cumulative regret / that of random play; 95% bootstrap intervals")
     ax.grid(alpha=0.2)
     figure.legend(loc="outside upper center", ncols=len(models) + 1, frameon=False)
     return figure
