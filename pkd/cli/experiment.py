@@ -153,6 +153,16 @@ def _count(grid: Grid, folder: Path) -> list[tuple[Cell, ...]]:
     return [(*names, *row) for names, row in rows.items()]
 
 
+def shorten(label: str, width: int) -> str:
+    """A label in at most `width` columns; its two ends are left, where labels differ most.
+
+    >>> shorten("two_state_chain --lags 0:.5,1:.5", 20)
+    'two_state..:.5,1:.5'
+    """
+    half = width // 2 - 1
+    return label if len(label) <= width else f"{label[:half]}..{label[-half + 1 :]}"
+
+
 class Live:
     """A table of what is done that renews itself, and a bar with the time left."""
 
@@ -191,7 +201,11 @@ class Live:
         self.drawn = time.perf_counter()
         size = shutil.get_terminal_size()
         rows: list[tuple[Cell, ...]] = [
-            (*names, f"{int(n)}/{self.seeds}", total / n if n else "")
+            (
+                *(shorten(name, size.columns // 3) for name in names),
+                f"{int(n)}/{self.seeds}",
+                total / n if n else "",
+            )
             for names, (n, total) in self.sums.items()
             if n < self.seeds or self.done == self.total
         ]
