@@ -11,6 +11,7 @@ import pkd
 from pkd.cli import main
 from pkd.cli.experiment import Live
 from pkd.cli.experiment_file import list_files, read_experiment
+from pkd.experiments.jobs import list_jobs
 from pkd.experiments.spec import list_agents, make_agent, make_grid, split_agents
 from pkd.problem import names
 
@@ -71,6 +72,24 @@ def test_one_error_names_every_finding() -> None:
     assert [f.startswith(s) for f, s in zip(caught.value.findings, starts, strict=True)] == [
         True
     ] * 8
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("agents_for_tests:Forgetful:speed=1", "agents_for_tests:Forgetful:speed=2"),
+        (pkd.PerState(optimism=pkd.MVP(1.0)), pkd.PerState(optimism=pkd.MVP(1.0 + 1e-9))),
+    ],
+    ids=["words", "objects"],
+)
+def test_agents_with_one_label_and_other_options_have_files_of_their_own(
+    one: Any, other: Any
+) -> None:
+    keys = [
+        [job.key for job in list_jobs(make_grid(CHAIN, {"mine": agent}, 5, 1))]
+        for agent in (one, other, one)
+    ]
+    assert keys[0] == keys[2] != keys[1]
 
 
 def test_options_make_different_labels() -> None:
