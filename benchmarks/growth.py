@@ -1,9 +1,9 @@
 """How seconds grow with each size of a problem: D, S, A, B, H by planning, |Z| and K by learning.
 
 Planning: `planners.py pkd`, one size at a time, the others as in `BASE`. Learning, as a child of
-this script: a table with two actions and five successors, a plan before each of 200 episodes, for
-|Z| = 2 S; and ten states with plans at doublings, for K episodes. Dashed: growth as the number of
-(state, action, outcome) triples per sweep, and linear for |Z| and K, through the last point.
+this script: a table with two actions and five known successors, a plan before each of 200 episodes,
+for |Z| = 2 S; and ten states with plans at doublings, for K episodes. Dashed: growth as the number
+of (state, action, outcome) triples per sweep, and linear for |Z| and K, through the last point.
 
     python benchmarks/growth.py --out out [--quick]
 """
@@ -54,7 +54,7 @@ def learn(name: str, size: int) -> float:
         for a in range(2):
             transitions[s, a, rng.choice(states, 5, replace=False)] = rng.dirichlet(np.ones(5))
     mdp = pkd.TabularMDP(transitions, rng.random((states, 2)), 20)
-    compiled = pkd.compile(mdp.model())
+    compiled = pkd.compile(mdp.model(support=True))
     pkd.learn(compiled, mdp.law(), 5, optimism=pkd.MVP(), replan=replan)
     times = []
     for _ in range(3):
