@@ -8,7 +8,8 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.rules import make_rule
+from pkd.experiments.spec import split_agents
+from pkd.rule_words import make_rule
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,13 @@ from pkd.cli.rules import make_rule
 )
 def test_a_word_is_a_rule_with_its_constants(word: str, rule: pkd.Optimism) -> None:
     assert make_rule(word) == rule
+
+
+def test_constants_belong_to_the_rule_before_them() -> None:
+    words = "mvp:c1=1,c2=1,certified:minimax=false,greedy,hoeffding:c=1"
+    assert split_agents(words) == [
+        "mvp:c1=1,c2=1", "certified:minimax=false", "greedy", "hoeffding:c=1",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,16 @@ def test_a_call_from_python_is_noticed_and_one_from_a_kernel_is_not() -> None:
     named = "from pkd.engine.bonus import hope\ndef f(x):\n    return hope(x)\n"
     assert list_calls(named, inner) == ["pkd.engine.bonus.hope"]
     assert list_calls(named.replace("def f", "@jit()\ndef f"), inner) == []
+
+
+def test_what_adapters_get_can_be_called_from_python() -> None:
+    """The tests of an adapter call kernels, too: a kernel without a door would end the process."""
+    from pkd import kernels
+
+    names = [name for name in kernels.__all__ if name != "jit"]
+    closed = [
+        name
+        for name in names
+        if getattr(kernels, name).targetoptions.get("no_cpython_wrapper", False)
+    ]
+    assert closed == []

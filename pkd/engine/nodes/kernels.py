@@ -116,6 +116,7 @@ class SetMemory(NamedTuple):
 # From so many outcomes on a row is mostly unseen: pairs then take their seen outcomes one by one.
 # So do exact values, which need a search for each pair.
 MANY = 16
+NEXT = Place(1)
 
 
 @inner()
@@ -274,21 +275,21 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                         e[first + i] = min(cap, value)
                     else:
                         e[first + i] = cap
-            for cell in range(levels[level, 0], levels[level, 1]):
+            for cell in range(Place(levels[level, 0]), Place(levels[level, 1])):
                 if cell_first[cell] > t:
                     break
                 if cell_last[cell] < t:
                     continue
-                lo, hi = action_ptr[cell], action_ptr[cell + 1]
+                lo, hi = Place(action_ptr[cell]), Place(action_ptr[cell + NEXT])
                 if follow and level < CHANCES:
-                    lo += policy[t, cell_choice[cell]]
-                    hi = lo + 1
+                    lo += Place(policy[t, cell_choice[cell]])
+                    hi = lo + NEXT
                 best = 0.0
-                which = 0
+                which = Place(0)
                 for a in range(lo, hi):
                     extra = means[action_mean[a]] if action_mean[a] >= 0 else 0.0
                     q = 0.0
-                    for k in range(branch_ptr[a], branch_ptr[a + 1]):
+                    for k in range(Place(branch_ptr[a]), Place(branch_ptr[a + NEXT])):
                         pair = branch_pair[k]
                         after = e[pair] if pair >= 0 else source[-1 - pair]
                         value = branch_reward[k] + extra + after
