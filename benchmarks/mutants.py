@@ -56,7 +56,7 @@ TESTS = {  # besides the examples in the module itself
     "pkd.engine.set_values": ["tests/test_set_values.py"],
     "pkd.inspection": ["tests/test_inspection.py"],
     "pkd.logs": ["tests/test_logs.py"],
-    "pkd.optimism": ["tests/cli/test_rules.py", "tests/test_own_rules.py", *PLANS],
+    "pkd.optimism": ["tests/test_rule_values.py", "tests/cli/test_rules.py"],
     "pkd.unrefuted": CERTIFICATES,
     "pkd_delay.bounds": BOUNDS,
     "pkd_delay.delay_kernel": LAWS,
