@@ -20,6 +20,7 @@ from scipy.stats import binom
 import pkd
 from pkd.certificate import _find_places
 from pkd.confidence import radius
+from pkd.unrefuted import Unrefuted
 from tests import reference
 from tests.strategies import Case, cases
 from tests.test_confidence import log_ratio, mp, textbook_interval
@@ -449,3 +450,50 @@ def test_a_table_shows_thirty_features_and_says_how_many_there_are() -> None:
     assert len([line for line in text.splitlines() if "inf" in line]) == 30
     assert text.endswith("... 50 more")  # 40 laws and 40 rewards
     assert "more" not in pkd.certify(chain, {}).table(most=80)
+
+
+def test_more_samples_are_expected_to_show_what_is_known_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen outcomes keep their frequencies, rewards their mean; without data it is the middle."""
+    compiled = pkd.compile(pkd.UnknownTable(2, 1, horizon=2, reward_range=(1.0, 5.0)))
+    paid = list(compiled.reward_index)
+    sets = Unrefuted(compiled, {(0, 0): {0: 30, 1: 10}, paid[0]: {2.0: 3, 4.0: 1}}, 0.05)
+    filled: list[Any] = []
+    monkeypatch.setattr(compiled, "estimate", lambda belief, tally, *rest: filled.append(tally))
+    sets.expect(np.array([4.0, 6.0, 8.0, 10.0]))
+    assert len(filled) == 2  # for the largest and for the least values
+    tally = filled[0]
+    assert tally.n.tolist() == [44, 6]
+    assert tally.counts.tolist() == pytest.approx([33, 11, 0, 2, 2, 2])  # the third is the end
+    assert tally.rewards[0].tolist() == [12, 10]
+    assert tally.rewards[1].tolist() == pytest.approx([2.5, 3.0])
+    assert sets.numbers.tolist() == [40, 0, 4, 0]  # what there is stays as it is
+
+
+def test_an_outcome_seen_once_leaves_room_for_unseen_ones() -> None:
+    """Good's estimate: 1/4 of the mass is spread over all outcomes, three states and the end."""
+    compiled = pkd.compile(pkd.UnknownTable(3, 1, horizon=2, reward_range=(0.0, 1.0)))
+    sets = Unrefuted(compiled, {(0, 0): {0: 3, 1: 1}}, 0.05)
+    found = sets._frequencies[:4]
+    assert found.tolist() == pytest.approx([9 / 16 + 1 / 16, 3 / 16 + 1 / 16, 1 / 16, 1 / 16])
+
+
+def test_a_set_takes_the_part_of_delta_that_it_has_elsewhere() -> None:
+    compiled = pkd.compile(pkd.UnknownTable(2, 1, horizon=2, reward_range=(0.0, 1.0)))
+    one, other = (Unrefuted(compiled, {(0, 0): {0: 5}}, delta) for delta in (0.05, 0.001))
+    before = one.radii()[0]
+    one.take_budget(other)
+    assert one.budget == other.budget
+    assert one.radii()[0] == pytest.approx(other.radii()[0])
+    assert one.radii()[0] - before == pytest.approx(math.log(50) / 5)
+
+
+def test_the_radius_of_a_reward_is_that_of_a_coin() -> None:
+    compiled = pkd.compile(pkd.UnknownTable(2, 1, horizon=2, reward_range=(1.0, 5.0)))
+    paid = list(compiled.reward_index)
+    sets = Unrefuted(compiled, {paid[0]: {2.0: 3, 4.0: 1}}, 0.05)
+    found = sets.radii()[len(compiled.features) :].tolist()
+    heads = 4 * (2.5 - 1) / 4
+    expected = radius([heads, 4 - heads], 0.05, weight=math.exp(-sets.budget) / 0.05)
+    assert found == [pytest.approx(expected), math.inf]
