@@ -118,7 +118,7 @@ def play(
     >>> pkd_delay.play(env, pkd_delay.plan(env.problem()), 3)
     array([10., 10., 10.])
     """
-    core: pkd.Plan | pkd.OptimisticLearner = getattr(policy, "core", policy)
+    core: Any = getattr(policy, "core", policy)
     refuse_other_lateness(env, core.compiled.model)
     paid = np.zeros(episodes)
     for k in range(episodes):

@@ -300,6 +300,10 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         return Behind(self.env, self.horizon, *rules, first, self._given, late)
 
     @cached_property
+    def _informed(self) -> Behind:
+        return attrs.evolve(self._behind, known_successors=True)
+
+    @cached_property
     def _words(self) -> Words:
         """With late actions a state is the (x, y) of a model: y holds the commands on their way."""
         late = self.packing.commands or not isinstance(self.env.unwrapped, ProblemEnv)
@@ -439,12 +443,12 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             for t, (a, told) in enumerate(zip(self._executed, self._messages[1:], strict=True))
         ]
 
-    def problem(self) -> pkd.Problem:
+    def problem(self, *, known_successors: bool = False) -> pkd.Problem:
         """The exact problem behind this environment, for `pkd_delay.plan` and `pkd_delay.learn`.
 
         It needs a transition table (FrozenLake, CliffWalking, Taxi, or a problem of `pkd`), one law
         of the delay of observations, and one of the actions. It is a `Delayed`, unless the actions
-        alone are late.
+        alone are late. known_successors: a learner of a table knows which states can follow.
 
         >>> import pkd_delay
         >>> lake = gym.make("FrozenLake-v1")
@@ -455,7 +459,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         >>> round(pkd_delay.plan(env.problem()).value, 6)
         0.085319
         """
-        return self._behind.problem
+        return (self._informed if known_successors else self._behind).problem
 
 
 def _put_on_way(move: Transition, first: OnWay) -> Transition:

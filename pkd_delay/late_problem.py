@@ -35,13 +35,16 @@ class Behind:
     first_action: Any  # in the problem's words; "random": so are the first commands
     given: Delayed | None  # what stands for `env`, where it brings its own delay
     start_late: bool
+    known_successors: bool = False  # whether a learner knows which states can follow
 
     @cached_property
     def table(self) -> EnvProblem | None:
         """The table of an environment that has one."""
         base = self.env.unwrapped
         tabular = hasattr(base, "P") and hasattr(base, "initial_state_distrib")
-        return EnvProblem(self.env, self.horizon) if tabular and self.horizon else None
+        if not tabular or not self.horizon:
+            return None
+        return EnvProblem(self.env, self.horizon, self.known_successors)
 
     @cached_property
     def line(self) -> transform.Line | None:
@@ -93,6 +96,8 @@ class Behind:
 
     def _find_missing(self) -> Iterator[str]:
         """Why there is no exact problem."""
+        if self.known_successors and isinstance(self.env.unwrapped, ProblemEnv):
+            yield "known_successors is for environments with a table; say it in the problem itself"
         if self.start_late:
             yield "the first observation is late"
         late = self.commands.max_delay > 0

@@ -13,6 +13,6 @@ from pkd.transform.transformed import OwnSamples, Transformed
 from pkd.transform.travel import Line, Travel
 
 __all__ = [
-    "ACTS", "COMES", "SENDS", "LateActions", "Line", "Missing", "OnWay", "OwnSamples", "Transformed",
-    "Travel",
+    "ACTS", "COMES", "SENDS", "LateActions", "Line", "Missing", "OnWay", "OwnSamples",
+    "Transformed", "Travel",
 ]  # fmt: skip
