@@ -180,8 +180,8 @@ def main() -> None:
     largest = max(max(line.best.z, line.learned.z) for line in lines)
     words = (
         f"The largest of {2 * len(lines)} abs(z) is {largest:.2f}. The optimum of late "
-        "observations and that of late actions after d steps of waiting differ by at most "
-        f"{_find_gap(same):.0e}, for d = 1, 2, 3 in all of them."
+        "observations and that of late actions after d steps of waiting differ by less than "
+        f"{max(_find_gap(same), 1e-12):.0e}, for d = 1, 2, 3 in all worlds."
     )
     print(words)
     if args.world == "all":
