@@ -45,12 +45,15 @@ class World:
     rule: pkd.Optimism
     episodes: int  # learned from
     played: int  # episodes of each policy
+    first: int = 0  # the action that is executed before the first command has come
 
     def make(self, kind: str, d: int) -> pkd_delay.LateEnv:
         """The environment with observations or actions d steps late."""
         base = gym.make(self.id, disable_env_checker=True, **self.options)
         late = {"observations": d} if kind == "observations" else {"observations": 0, "actions": d}
-        return pkd_delay.LateEnv(base, **late, first_action=0, horizon=self.horizon, news=False)
+        return pkd_delay.LateEnv(
+            base, **late, first_action=self.first, horizon=self.horizon, news=False
+        )
 
 
 WORLDS = {
@@ -59,8 +62,8 @@ WORLDS = {
         "FrozenLake 8x8", "FrozenLake-v1", {"map_name": "8x8"}, 60, pkd.Greedy(), 1000, 1000
     ),
     "cliff": World(
-        "CliffWalking, slippery", "CliffWalking-v1", {"is_slippery": True}, 40, pkd.Greedy(), 500,
-        500,
+        "CliffWalking, slippery", "CliffWalking-v1", {"is_slippery": True}, 100, pkd.Greedy(), 300,
+        300, first=3,
     ),
     "taxi": World("Taxi, rainy", "Taxi-v4", {"is_rainy": True}, 20, pkd.Greedy(), 300, 300),
 }  # fmt: skip
