@@ -31,17 +31,25 @@ def draw_study(study: Latency) -> Figure:
         _draw_values(values, study)
         _draw_prices(prices, study)
     values.set_ylabel("value of an episode")
-    values.legend(frameon=False, fontsize="small")
+    _put_legend_above(values)
     if study.sensor_price is not None:
         label = "price of a tick in the sensor"
         prices.axhline(study.sensor_price, color="tab:blue", linestyle="--", label=label)
-        prices.legend(frameon=False, fontsize="small")
+        _put_legend_above(prices)
     prices.set_ylabel("price of this tick")
     prices.set_xlabel(study.axis)
     prices.xaxis.set_major_locator(MaxNLocator(integer=True))
     words = "certified" if study.certified else "exact for the model's law"
     figure.suptitle(f"{study.name}: what lateness costs ({words})")
     return figure
+
+
+def _put_legend_above(ax: Axes) -> None:
+    """Outside of the axes, where no line can strike it."""
+    ax.legend(
+        frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2,
+        borderaxespad=0.2,
+    )  # fmt: skip
 
 
 def _draw_values(ax: Axes, study: Latency) -> None:

@@ -285,3 +285,11 @@ class TestTheCommandLine:
         assert main(["latency", "two_state_chain", "--lags", "0:.5,1:.3,2:.2"]) == 0
         (line,) = [one for one in capsys.readouterr().out.splitlines() if "law given" in one]
         assert line.split()[3:5] == ["9.342", "0.658"]
+
+
+@pytest.mark.parametrize(
+    ("largest", "said"), [(3, "certified, 95% for all"), (None, "no guarantee")]
+)
+def test_a_picture_is_certified_only_if_the_largest_delay_was_given(largest, said):
+    fit = InterArrival.fit(play(DELTA, 3, episodes=30), max_delay=largest)
+    assert said in fit.plot()[0].get_title()
