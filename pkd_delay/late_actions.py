@@ -15,7 +15,6 @@ import attrs
 
 import pkd
 from pkd import ModelError, Queue, Transition, transform
-from pkd.transform import ACTS, COMES, OnWay
 from pkd_delay.arrivals import Changes, Delay, DelayRule, read_delay
 from pkd_delay.base import Base, Instead, survey
 from pkd_delay.delay_kernel import DelayKernel
@@ -152,23 +151,23 @@ def find_line(rule: DelayRule) -> transform.Line | None:
 
 
 def retell(
-    before: OnWay, action: Any, after: OnWay, moves: Sequence[Transition]
+    before: transform.OnWay, action: Any, after: transform.OnWay, moves: Sequence[Transition]
 ) -> tuple[Transition, ...]:
     """One step as moves of a `LateActions`: the action is sent, commands come, the base moves.
 
     `before` and `after` are what is on its way around the step; `moves` are those of the base.
 
-    >>> start = OnWay(None, "hold", Queue(["up"]))
+    >>> start = transform.OnWay(None, "hold", Queue(["up"]))
     >>> moved = [Transition(0, None, "up", 1, None, 2.0)]
-    >>> told = retell(start, "down", OnWay(None, "up", Queue(["down"])), moved)
+    >>> told = retell(start, "down", transform.OnWay(None, "up", Queue(["down"])), moved)
     >>> [(move.y_next.phase, move.y_next.in_force, move.action) for move in told]
     [('comes', 'hold', 'down'), ('acts', 'up', None), ('sends', 'up', None)]
     """
     in_force, queue, places = before.in_force, before.queue.push(action), [before]
     while len(queue) > len(after.queue):
-        places.append(OnWay(before.y, in_force, queue, 0, COMES))
+        places.append(transform.OnWay(before.y, in_force, queue, 0, transform.COMES))
         in_force, queue = queue.oldest, queue.pop()
-    places.append(OnWay(before.y, in_force, queue, after.waited, ACTS))
+    places.append(transform.OnWay(before.y, in_force, queue, after.waited, transform.ACTS))
     x, told, sent = moves[0].x, list[Transition](), action
     for here, there in pairwise(places):
         told.append(Transition(x, here, sent, x, there, 0.0))

@@ -19,8 +19,7 @@ import numpy as np
 from gymnasium.wrappers.utils import create_zero_array
 
 import pkd
-from pkd import ModelError, PartiallyKnownMDP, Queue, Transition
-from pkd.transform import OnWay
+from pkd import ModelError, PartiallyKnownMDP, Queue, Transition, transform
 from pkd_delay.arrivals import Arrivals, Changes, ChangesOf, Commands, Delay, DelayRule, read_delay
 from pkd_delay.augmented import Augmented, find_count_faults
 from pkd_delay.delay_kernel import DelayKernel
@@ -343,7 +342,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         """(x, y) of a `LateActions` from a state of its base."""
         (x, y), name, line = self._words.read(state), self._words.action, self._behind.line
         waited = int(since) if line is not None and line.counts else 0
-        return x, OnWay(y, name(in_force), Queue(map(name, on_way)), waited)
+        return x, transform.OnWay(y, name(in_force), Queue(map(name, on_way)), waited)
 
     def place_of(self, observation: Observation, model: PartiallyKnownMDP) -> tuple[int, Any, Any]:
         """(h, x, y) of a late model, as `OptimisticLearner.act` and `pkd.Plan.action` take it.
@@ -378,7 +377,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         >>> plan = pkd_delay.plan(env.problem())
         >>> observation, _ = env.reset(seed=0)
         >>> env.ask(plan, observation)
-        1
+        0
         """
         core = policy.core if isinstance(policy, DelayedPlan) else policy
         act = core.act if isinstance(core, pkd.OptimisticLearner) else core.action
@@ -455,14 +454,14 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         >>> env = LateEnv(lake, observations=1, horizon=20)
         >>> round(pkd_delay.plan(env.problem()).value, 6)
         0.089623
-        >>> env = LateEnv(lake, actions=1, first_action=0, horizon=20)
+        >>> env = LateEnv(lake, actions=1, first_action=2, horizon=20)
         >>> round(pkd_delay.plan(env.problem()).value, 6)
-        0.085319
+        0.076359
         """
         return (self._informed if known_successors else self._behind).problem
 
 
-def _put_on_way(move: Transition, first: OnWay) -> Transition:
+def _put_on_way(move: Transition, first: transform.OnWay) -> Transition:
     """A chance move of the base before the first command."""
     y, y_next = (first._replace(y=y) for y in (move.y, move.y_next))
     return attrs.evolve(move, y=y, y_next=y_next)
