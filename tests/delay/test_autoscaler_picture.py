@@ -10,20 +10,25 @@ TEXTS = {1: "start", 0: "wait", -1: "stop"}
 
 
 def test_each_panel_shows_the_actions_of_the_plan_for_one_age():
-    late = autoscaler(horizon=8, max_delay=2)
+    late = autoscaler(horizon=12, max_delay=2)
     plan = pkd.plan(late)
     panels = late.picture(plan).figure.axes
     assert [ax.get_title() for ax in panels] == ["0 ticks old", "1 tick old", "2 ticks old"]
-    words = {tuple(map(round, t.get_position())): t.get_text() for t in panels[1].texts}
-    for column, load in enumerate(("idle", "normal", "busy", "peak")):
-        for ready in (1, 2, 3, 4):
-            state = late.known().place(load, (ready, (0,)), (0,), 0)
-            try:
-                expected = TEXTS[plan.action(4, *state)]
-            except ModelError:
-                expected = None
-            assert words.get((column, ready)) == expected
-    assert len(set(words.values())) > 1
+    for age, panel in enumerate(panels):
+        words = {tuple(map(round, t.get_position())): t.get_text() for t in panel.texts}
+        assert len(set(words.values())) > 1
+        for column, load in enumerate(("idle", "normal", "busy", "peak")):
+            for ready in (1, 2, 3, 4):
+                state = late.known().place(load, (ready, (0,)), (0,) * age, 0)
+                assert words.get((column, ready)) == find_word(plan, state)
+
+
+def find_word(plan, state):
+    """What the plan does in the middle of the episode; None: it cannot be there."""
+    try:
+        return TEXTS[plan.action(6, *state)]
+    except ModelError:
+        return None
 
 
 def test_a_delay_of_the_flags_keeps_the_picture(tmp_path):
