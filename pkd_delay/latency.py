@@ -185,7 +185,8 @@ class Latency:
         if best == [slowest]:
             return f"{at} surely no faster sensor pays: the delay of {slowest} stays."
         if len(best) == 1:
-            return f"{at} a faster sensor surely pays down to a delay of {best[0]}, and no further."
+            words = f"{at} a faster sensor surely pays down to a delay of {best[0]}"
+            return f"{words}, and no further." if best[0] else f"{words}."
         words = f"{at} the best delay is one of {', '.join(map(str, best))}; the log leaves it open"
         return f"{words}." if slowest in best else f"{words}, but some faster sensor surely pays."
 

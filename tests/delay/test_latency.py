@@ -159,6 +159,14 @@ class TestCertified:
         said = capsys.readouterr().out
         assert "certified: all of this holds together with probability 0.95, if the" in said
 
+    def test_a_sensor_surely_stops_paying_where_the_next_tick_is_too_cheap(self):
+        lines = [Line(0, low=9.0, high=9.1), Line(1, low=9.0, high=9.1), Line(2, low=5.0, high=6.0)]
+        study = Latency("x", "delay", lines, lines[0], sensor_price=0.5, delta=0.05)
+        assert study.find_paying() == ["surely not", "surely"]
+        assert study.sentences()[1] == (
+            "At 0.5 per tick a faster sensor surely pays down to a delay of 1, and no further."
+        )
+
     def test_lines_with_other_sets_of_laws_share_no_event(self):
         lines = [Line(0, low=1.0, high=2.0, evidence=(1,)), Line(1, low=0.0, high=1.5)]
         (said,) = Latency("x", "delay", lines, lines[0], delta=0.05).sentences()
@@ -180,7 +188,7 @@ class TestCertified:
     @pytest.mark.parametrize(
         ("price", "pays", "said"),
         [
-            ("0.001", "surely", "a faster sensor surely pays down to a delay of 0, and no further"),
+            ("0.001", "surely", "a faster sensor surely pays down to a delay of 0."),
             ("3", "surely not", "surely no faster sensor pays: the delay of 1 stays"),
             ("0.9", "unknown", "the best delay is one of 0, 1; the log leaves it open."),
         ],
