@@ -1,10 +1,11 @@
 """One command, one page of tables: pkd beside its peers and beside the limit of the machine.
 
 Planning: `planners.py`, the same problem and the same value to 1e-9 for every program; a row says
-so where it is not. Learning: `learning.py` and `delay_learning.py`. Wrappers: `wrappers.py`.
-Start-up: `startup.py`. Growth: `growth.py`. Each case runs in a process of its own, with an empty
-cache of compiled kernels, so that its first call is a first call. What is not installed is skipped,
-and its row says so. `--page` writes the tables into a page, between the two lines that mark them.
+so where it is not. One more delay (`--peak`) is for pkd alone, with its memory. Learning:
+`learning.py` and `delay_learning.py`. Wrappers: `wrappers.py`. Start-up: `startup.py`. Growth:
+`growth.py`. Each case runs in a process of its own, with an empty cache of compiled kernels, so
+that its first call is a first call. What is not installed is skipped, and its row says so.
+`--page` writes the tables into a page, between the two lines that mark them.
 
     python benchmarks/bench.py --out out [--page docs/reference/performance.md] [--quick]
 """
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from environments import CACHE, find_python
@@ -40,10 +42,10 @@ PEERS = {
 NAMES = {"scipy": "scipy, ten lines by hand", "quantecon": "QuantEcon"}
 
 
-def plan(args: argparse.Namespace, delay: int) -> list[str]:
+def plan(args: argparse.Namespace, delay: int, names: Iterable[str] = PEERS) -> list[str]:
     """The table of planners for one delay."""
     sizes = f"S=6,A=2,B=3,H=8,D={delay}" if args.quick else f"D={delay}"
-    cases = {name: _run_planner(name, sizes, args) for name in PEERS}
+    cases = {name: _run_planner(name, sizes, args) for name in names}
     limit = run_case(
         str(HERE / "planners.py"), ["limit", "--sizes", sizes], args.limit, args.memory
     )
@@ -190,24 +192,35 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="write the tables into this page, too")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder for peers' environments")
     parser.add_argument("--delays", type=int, nargs="+", default=[4, 8])
+    parser.add_argument(
+        "--peak",
+        type=int,
+        default=10,
+        metavar="D",
+        help="a delay for pkd alone, whose explicit model needs up to 16 GB (default: 10)",
+    )
     parser.add_argument("--only", choices=["planning", "learning", "wrappers", "growth"])
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
     parts = [[describe_machine()]]
     if args.quick:
         parts.append(["**Tiny sizes: these numbers only show that the script runs.**"])
     if args.only in (None, "planning"):
         parts += [plan(args, delay) for delay in ([1] if args.quick else args.delays)]
+        parts.append(plan(args, 2 if args.quick else args.peak, ["pkd"]))
     if args.only in (None, "wrappers"):
         parts.append(wrap(args))
     if args.only in (None, "learning"):
         few = ["--episodes", "500"] if args.quick else []
+        # The slowest settings of the peers play a hundred episodes per second.
+        peers = few or ["--episodes", "3000"]
         parts += [
             run_script("Start-up.", "startup", args),
             run_script(
                 "Learning, S = 10, A = 2, H = 20.", "learning", args, "--cache", str(args.cache),
-                *few, *(["--rounds", "1"] if args.quick else []),
+                *peers, *(["--rounds", "1"] if args.quick else []),
             ),
             run_script(
                 "Learning under delay, S = 5, A = 2, H = 10, D = 3, W = 2.", "delay_learning", args,
@@ -220,6 +233,7 @@ def main() -> None:
     if args.only in (None, "growth"):
         words = ["--out", str(args.out), *(["--quick"] if args.quick else [])]
         subprocess.run([sys.executable, str(HERE / "growth.py"), *words], check=True)
+    print(f"all of it took {(time.monotonic() - began) / 60:.1f} minutes")
     if args.page:
         write_page(args.page, lines, args.out / "growth.svg")
 

@@ -76,7 +76,12 @@ class Trials:
     def start(self, name: str, *more: str) -> subprocess.Popen[bytes]:
         folder = self.place / name
         command = [sys.executable, "-m", "pkd", "experiment", str(self.file)]
-        told = {**os.environ, "PKD_LOG": str(self.place / f"{name}.log")}
+        told = {
+            **os.environ,
+            "PKD_LOG": str(self.place / f"{name}.log"),
+            # A killed process leaves semaphores, which its own helper process cleans up.
+            "PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker",
+        }
         return subprocess.Popen(
             [*command, "--folder", str(folder), *more],
             cwd=self.place,

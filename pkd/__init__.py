@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pkd.experiments.agents import Oracle as Oracle
     from pkd.experiments.agents import PerState as PerState
     from pkd.experiments.agents import RandomPlay as RandomPlay
-    from pkd.experiments.agents import as_rule as as_rule
     from pkd.experiments.comparison import Comparison as Comparison
     from pkd.experiments.comparison import compare as compare
     from pkd.experiments.experiment import experiment as experiment
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     from pkd.queue import Queue as Queue
     from pkd.results.policies import PolicyTable as PolicyTable
     from pkd.results.run import Run as Run
+    from pkd.rule_words import as_rule as as_rule
     from pkd.rules import KLUCRL as KLUCRL
     from pkd.rules import OPSRL as OPSRL
     from pkd.rules import UCRL2 as UCRL2
@@ -122,7 +122,7 @@ _HOMES = {
     "experiments.play": ["play"],
     "experiments.record": ["Record"],
     "experiments.results": ["Results", "load_results"],
-    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay", "as_rule"],
+    "experiments.agents": ["CountsPerState", "Oracle", "PerState", "RandomPlay"],
     "experiments.optimistic_q": ["OptimisticQ"],
     "experiments.q_learning": ["QLearner", "QLearning"],
     "experiments.ucbvi": ["UCBVI"],
@@ -137,6 +137,7 @@ _HOMES = {
     "certificate": ["Certificate", "Evidence", "certify"],
     "logs": ["Log", "as_log", "read_log"],
     "fitting": ["FittedLaw", "fit_law"],
+    "rule_words": ["as_rule"],
     "rules": ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI", "PythonRule"],
     "learning": ["learn"],
     "learner": ["OptimisticLearner"],

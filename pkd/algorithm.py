@@ -12,7 +12,6 @@ import numpy as np
 
 from pkd.engine import Compiled
 from pkd.engine.belief import Belief
-from pkd.engine.bonus import most_seen, rank_new, set_marks
 from pkd.engine.compiled import Counts
 from pkd.model import ModelError
 from pkd.optimism import CERTIFIED, Optimism
@@ -66,15 +65,15 @@ class Learning:
         self.renew()
         self.estimate(self.belief)
         self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
-        set_marks(self.tally, self.schedule.features or math.inf)
+        self.tally.set_marks(self.schedule.features or math.inf)
         self.due, self.due_at = False, self.schedule.next_due(self.done)
         return changed
 
     def estimate(self, belief: Belief) -> None:
         """Fills a belief from the counts."""
-        if self.certified:
-            rank_new(self.compiled.row_ptr, self.tally)
-        self.compiled.estimate(belief, self.tally, self.bonus, self.reward_bonus, self.rng)
+        self.compiled.estimate(
+            belief, self.tally, self.bonus, self.reward_bonus, self.rng, rank=True
+        )
 
     # -- anytime rules -----------------------------------------------------------------------------
 
@@ -91,7 +90,7 @@ class Learning:
             self.belief = self.belief._replace(rule=(self.belief.rule[0], k))
         if not self.bonus.anytime:
             return
-        samples = math.ceil(most_seen(self.tally) / self.compiled.horizon)
+        samples = math.ceil(self.tally.most_seen() / self.compiled.horizon)
         epoch = (max(self.done + 1, samples) - 1).bit_length()
         if epoch != self.epoch:
             self.epoch = epoch

@@ -2,7 +2,7 @@
 
 from pkd.engine.bonus import count as count
 from pkd.engine.jit import jit as jit
-from pkd.engine.nodes.kernels import rollout as rollout_nodes
+from pkd.engine.nodes.walk import rollout as rollout_nodes
 from pkd.engine.random import uniform as uniform
 from pkd.engine.stripes.walk import rollout as rollout_stripes
 

@@ -90,9 +90,7 @@ class Found:
     model: PartiallyKnownMDP
     law: Law | None  # None: a model alone
     picture: Callable[[Any], Any] | None = None  # plan -> matplotlib axes
-    remarks: tuple[
-        str, ...
-    ] = ()  # what a user should know, from the problem before it is transformed
+    remarks: tuple[str, ...] = ()  # what a user should know
 
     def with_law(self) -> Law:
         """The law, or a ModelError that says how to give one."""

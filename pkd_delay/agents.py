@@ -22,9 +22,9 @@ from pkd_delay.sight import Sight
 from pkd_delay.unknown import UnknownDelay
 
 if TYPE_CHECKING:
-    from pkd.experiments.agents import Rule
     from pkd.experiments.q_learning import Row, Step
     from pkd.planning import Policy
+    from pkd.rule_words import Rule
 
 __all__ = [
     "QMDP", "Chen2023", "DelayAwareQ", "IgnoreDelay", "MemorylessQ", "ModelBasedSimulation",

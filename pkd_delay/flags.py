@@ -7,7 +7,6 @@ every `--help`, so nothing heavy is imported before a delay is asked for.
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from pkd import ModelError
@@ -110,9 +109,11 @@ def transform(problem: pkd.Problem, args: argparse.Namespace) -> pkd.Problem:
         largest = given.max_delay if largest is None else largest
         given = given.law
     changed = _replace_delay(late, args, given, largest)
-    if given is not None or args.delay_law == "unknown":
-        say_delay(changed)
-    return changed
+    if given is None and args.delay_law != "unknown":
+        return changed
+    import attrs
+
+    return attrs.evolve(changed, remarks=describe_delay(changed))
 
 
 def _replace_delay(
@@ -145,18 +146,12 @@ def _replace_delay(
     )
 
 
-def say_delay(late: Delayed) -> None:
-    """Says on stderr what a delay means in lags, what is learned of it, and what looks wrong."""
-    from multiprocessing import parent_process
-
+def describe_delay(late: Delayed) -> tuple[str, ...]:
+    """What a delay means in lags, what is learned of it, and what looks wrong."""
     lines = [f"delay: {late.describe_delay()}", *find_oddities(late)]
     if late.delay_law == "unknown":
         lines.insert(1, f"delay: {describe_learning(late)}")
-    said = [id(sys.stderr), *lines]
-    if parent_process() is None and said != _said:  # a command may build its model twice
-        _said[:] = said
-        for line in lines:
-            sys.stderr.write(f"pkd: {line}\n")
+    return tuple(lines)
 
 
 def describe_learning(late: Delayed) -> str:
@@ -215,6 +210,3 @@ def _read_lags(text: str) -> DelayKernel | SavedLaw:
         return Lags(given) if isinstance(given, dict) else given
     except ModelError as error:
         raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
-
-
-_said: list[object] = []

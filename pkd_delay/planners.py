@@ -20,9 +20,9 @@ from pkd_delay.base import State
 from pkd_delay.sight import Forecast, Sight
 
 if TYPE_CHECKING:
-    from pkd.experiments.agents import Rule
     from pkd.model import Law
     from pkd.planning import Policy
+    from pkd.rule_words import Rule
     from pkd_delay.sight import Ask
 
 __all__ = ["QMDP", "BasePlanner", "IgnoreDelay", "ModelBasedSimulation", "find_step"]

@@ -76,6 +76,8 @@ class Delayed:
     instead: Instead = None
     shared: bool | None = None  # None: what the law says
     revealed: bool = True
+    # What the command line tells its user about this problem.
+    remarks: tuple[str, ...] = attrs.field(default=(), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         found: list[str] = []

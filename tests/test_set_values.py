@@ -9,7 +9,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from pkd.engine.set_values import EXACT, PLACES, fill_table, gain, table_gain
+from pkd.engine.set_values import (
+    EXACT,
+    PLACES,
+    fill_table,
+    gain,
+    relative_variance,
+    table_gain,
+)
 
 mp = mpmath.mp.clone()
 mp.dps = 30
@@ -87,7 +94,7 @@ def check(case: Draw) -> tuple[float, float, float, float]:
     table = np.zeros(2 * PLACES)
     fill_table(c, table)
     a = float(p @ gaps)
-    tabled = table_gain(a, float(p @ (gaps - a) ** 2), table, 0)
+    tabled = table_gain(a, relative_variance(a, float(p @ (gaps - a) ** 2)), table, 0)
     below = max(truth - min(exact, once, tabled), 0.0) / spread
     return below, (exact - truth) / spread, (once - truth) / spread, (tabled - truth) / spread
 

@@ -1,12 +1,10 @@
-"""Studies of the paper's statements on small problems.
+"""Studies of the paper's statements that a grid cannot say.
 
-Each is one command that writes a figure, a table and its conclusions.
+The others are experiment files, `pkd experiment --list`. Each of these is one command that writes a
+figure, a table and its conclusions.
 
     python -m benchmarks.studies.regret_in_episodes     the slope of regret in K
-    python -m benchmarks.studies.hard_instances         growth with D, against unshared counts
-    python -m benchmarks.studies.feature_sharing        the growth with |Z|, and with S A
     python -m benchmarks.studies.optimism_failures      how often a plan falls below the optimum
-    python -m benchmarks.studies.delay_law              what an unknown law of the delay costs
     python -m benchmarks.studies.crude_max_delay        what a crude bound on the delay costs
 
 All take --quick and --out; `python benchmarks/studies/run_all.py` runs them one after the other.

@@ -16,10 +16,7 @@ from pkd.cli.output import table
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = [
     "regret_in_episodes",
-    "hard_instances",
-    "feature_sharing",
     "optimism_failures",
-    "delay_law",
     "crude_max_delay",
 ]
 

@@ -37,6 +37,7 @@ from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
 from pkd.cli.output import save_figure, table, write_csv, write_files
 from pkd.model import ModelError
+from pkd.model_words import FlagParser
 
 __all__ = [
     "Bounds",
@@ -60,7 +61,7 @@ __all__ = [
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(FlagParser):
     """An argument parser whose complaint is one line."""
 
     origin: Origin | None = None  # the experiment file that some words come from

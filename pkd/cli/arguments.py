@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from pkd import model_words
 from pkd.cli.output import PICTURES
 from pkd.model import ModelError
-from pkd.problem import Found, Pair, Problem, find, installed, parse_options
+from pkd.model_words import add_model, fraction, model_arguments, positive
+from pkd.problem import Found, Problem
+from pkd.rule_words import make_rule
 from pkd.schedule import read_schedule
 from pkd.workers import memory
 
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EPISODES",
-    "TRANSFORMERS",
     "add_learning",
     "add_model",
     "amount",
@@ -34,6 +37,8 @@ __all__ = [
     "picture",
     "positive",
     "read_runs",
+    "rule",
+    "say_remarks",
     "schedule",
     "seed",
     "writable",
@@ -41,49 +46,6 @@ __all__ = [
 
 EPISODES = 10_000  # of a run, unless said otherwise
 BYTES_PER_EPISODE = 64  # what a run keeps of one, and what its table and its file need of it
-
-NO_MODEL = (
-    "no model was named; expected a registered name, module:object, an .npz file, or a Gymnasium id"
-)
-# The entry-point group of modules with configure(parser) and transform(problem, args).
-TRANSFORMERS = "pkd.transformers"
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """MODEL --option key=value --horizon H, and the flags of the installed transformers."""
-    parser.add_argument(
-        "words",
-        nargs="?",
-        metavar="MODEL",
-        help="a registered name, module:object, an .npz file, or a Gymnasium id",
-    )
-    parser.add_argument("--model", help=argparse.SUPPRESS)  # how an experiment file names it
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an option of the model; may be repeated",
-    )
-    parser.add_argument("--horizon", type=positive, metavar="H", help="actions per episode")
-    parser.add_argument(
-        "--known-successors",
-        action="store_true",
-        help="tables: a learner knows which states can follow, not how likely they are",
-    )
-    parser.add_argument(
-        "--discount",
-        type=fraction,
-        metavar="G",
-        help="after each action go on with this known probability: the return is discounted",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="read flags from a TOML file; flags that are typed go before it",
-    )
-    for transformer in installed(TRANSFORMERS).values():
-        transformer.configure(parser)
 
 
 def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
@@ -130,15 +92,10 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
 
 
 def find_model(args: argparse.Namespace) -> Found:
-    """The model that the arguments name, transformed as they say."""
-    transformers = installed(TRANSFORMERS).values()
-
-    def transform(problem: Problem) -> Problem:
-        for transformer in transformers:
-            problem = transformer.transform(problem, args)
-        return problem
-
-    return _find(args, transform)
+    """The model that the arguments name, transformed as they say; its remarks go to stderr."""
+    found = model_words.find_model(args)
+    say_remarks(found.remarks)
+    return found
 
 
 def find_problem(args: argparse.Namespace) -> Problem:
@@ -146,62 +103,16 @@ def find_problem(args: argparse.Namespace) -> Problem:
 
     A command that compares several transformations of one problem makes them itself.
     """
-    seen: list[Problem] = []
-
-    def keep(problem: Problem) -> Problem:
-        seen.append(problem)
-        return problem
-
-    _find(args, keep).with_law()
-    return seen[0]
+    problem, found = model_words.find_problem(args)
+    say_remarks(found.remarks)
+    return problem
 
 
-def _find(args: argparse.Namespace, transform: Callable[[Problem], Problem]) -> Found:
-    """The model after the core's own flags and a transformation; says its remarks."""
-
-    def change(problem: Problem) -> Problem:
-        if args.known_successors:
-            problem = _tell_successors(problem)
-        if args.discount is not None:
-            from pkd.endless import discounted
-
-            problem = discounted(problem, args.discount)
-        return transform(problem)
-
-    word = args.words or args.model
-    if word is None:
-        raise ModelError(NO_MODEL)
-    found = find(word, parse_options(args.option), args.horizon, change)
-    if multiprocessing.parent_process() is None:  # once, not in every worker
-        for remark in found.remarks:
-            print(remark, file=sys.stderr)
-    return found
-
-
-def _tell_successors(problem: Problem) -> Problem:
-    """A table whose learner is told which states can follow, and nothing about how likely."""
-    from pkd.tabular import TabularMDP
-
-    if not isinstance(problem, TabularMDP):
-        raise ModelError(
-            "--known-successors: expected a table (an .npz file, a Gymnasium id, or a model that "
-            f"is one), found {type(problem).__name__}"
-        )
-    return Pair(problem.model(support=True), problem.law())
-
-
-def model_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments that `add_model` reads from words that a file has kept; words that it cannot
-    read are a ModelError.
-    """
-    parser = _Strict(add_help=False)
-    add_model(parser)
-    return parser.parse_args(words)
-
-
-class _Strict(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ModelError(message)
+def say_remarks(remarks: Iterable[str], name: str = "") -> None:
+    """What a user should know about a model, on stderr; in the main process, not in a worker."""
+    if multiprocessing.parent_process() is None:
+        for remark in remarks:
+            print(f"pkd: {name}{': ' if name else ''}{remark}", file=sys.stderr)
 
 
 def read_runs(paths: Iterable[str]) -> dict[str, pkd.Run]:
@@ -225,17 +136,6 @@ def _expand(word: str) -> list[str]:
         return [word]
     found = glob(word)  # noqa: PTH207 - Path.glob takes no absolute pattern
     return sorted(found) or [word]
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1; 1e6 and 1_000_000 are read too."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.5
-    if not math.isfinite(number) or number != int(number) or number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
-    return int(number)
 
 
 def episodes(text: str) -> int:
@@ -269,6 +169,15 @@ def schedule(text: str) -> str:
         raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
 
 
+def rule(text: str) -> str:
+    """The words of a rule of optimism."""
+    try:
+        make_rule(text)
+    except ModelError as error:
+        raise argparse.ArgumentTypeError("; ".join(error.findings)) from None
+    return text
+
+
 def seed(text: str) -> int:
     """A whole number of at least 0."""
     if not text.isdecimal():
@@ -276,23 +185,12 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def fraction(text: str) -> float:
-    """A number between 0 and 1, both left out."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number between 0 and 1, found {text!r}")
-    return number
-
-
 def writable(text: str) -> Path:
     """A file to be written, in a folder that exists: a long run should not fail at its end."""
     path = Path(text)
-    if not path.parent.is_dir() or path.is_dir():
+    if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise argparse.ArgumentTypeError(
-            f"cannot write {text!r}: expected a file in a folder that exists"
+            f"cannot write {text!r}: expected a file in a folder that exists and can be written to"
         )
     return path
 

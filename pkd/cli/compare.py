@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 
-from pkd.cli.arguments import add_learning, add_model
-from pkd.cli.experiment import run_with
+from pkd.cli.arguments import add_learning, add_model, say_remarks
+from pkd.cli.experiment import add_bound, find_bounds, run_with
 from pkd.cli.learn import model_words
 from pkd.cli.output import write_files
 from pkd.model import ModelError
@@ -35,6 +35,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )
     add_learning(parser, seeds=5)
+    add_bound(parser)
     parser.add_argument("--save", metavar="FOLDER", help="keep every run, and go on from there")
     parser.add_argument(
         "--form",
@@ -47,8 +48,10 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pkd.experiments.comparison import Comparison
     from pkd.experiments.spec import ModelSpec, label_model, make_grid
+    from pkd.model_words import find_words
 
     words = model_words(args.typed, _add_own)
+    say_remarks(find_words(words).remarks)
     grid = make_grid(
         ModelSpec(label_model(words), words),
         args.rules,
@@ -70,7 +73,13 @@ def run(args: argparse.Namespace) -> int:
             f"The gain goes from {first:.7g}, the lowest value of a first policy, to the optimum; "
             "episodes: median over seeds"
         )
-    write_files(args.csv, comparison.headers, comparison.lines(), args.plot, comparison.plot)
+    write_files(
+        args.csv,
+        comparison.headers,
+        comparison.lines(),
+        args.plot,
+        lambda: comparison.plot(find_bounds(args, grid)),
+    )
     return 0
 
 

@@ -7,8 +7,9 @@
     [options]
     lead_time = 2
 
-A key is the long name of a flag. The file is turned into words of the command line and put before
-those that were typed, so that it is checked like them and they go before it.
+A key is the long name of a flag; `flag = true` is `--flag`, and `flag = false` is `--no-flag`. The
+file is turned into words of the command line and put before those that were typed, so that it is
+checked like them and they go before it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def list_flags(path: str, entries: dict[str, Any]) -> Iterator[str]:
             raise ModelError(f"{path}: [{key}]: the only table is [options]")
         elif value is True:
             yield f"--{key}"
-        elif value is not False:
+        elif value is False:
+            yield f"--no-{key}"
+        else:
             yield f"--{key}={value}"
 
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pkd.cli.arguments import picture, positive, writable
+from pkd.cli.arguments import picture, positive, say_remarks, writable
 from pkd.cli.output import Cell, save_figure, table
 from pkd.model import ModelError
 
@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", action="store_true", help="say what is done, and stop")
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write one line for each run")
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the cumulative regret")
+    add_bound(parser)
     parser.add_argument(
         "--form",
         choices=("plain", "markdown", "latex"),
@@ -58,6 +59,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how the table is written (default: plain)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def add_bound(parser: argparse.ArgumentParser) -> None:
+    """--bound."""
+    parser.add_argument(
+        "--bound", action="store_true", help="draw the explicit bound of the theorem, too"
+    )
+
+
+def find_bounds(args: argparse.Namespace, grid: Grid) -> dict[str, Any]:
+    """The bound of each model as a function of the episodes, if it is asked for."""
+    from pkd.bounds import ModelBound
+
+    if not args.bound:
+        return {}
+    return {one.label: ModelBound.of(one.build().compiled, grid.delta) for one in grid.models}
 
 
 def add_workers(parser: argparse.ArgumentParser, who: Any) -> None:
@@ -88,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from pkd.experiments.comparison import Comparison
 
+    for model in grid.models:
+        say_remarks(model.remarks, model.label)
     began = time.perf_counter()
     comparison = Comparison(run_with(args, grid, folder))
     print(comparison.table(args.form))
@@ -101,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     if outputs.curves:
         comparison.results.to_csv(outputs.curves, curves=True)
     if plot:
-        save_figure(comparison.plot(), Path(plot))
+        save_figure(comparison.plot(find_bounds(args, grid)), Path(plot))
     return 0
 
 
@@ -132,6 +151,16 @@ def _count(grid: Grid, folder: Path) -> list[tuple[Cell, ...]]:
         done = store.is_done(job.key)
         row[0 if done else 1 if claims.is_taken(job.key) else 2] += 1
     return [(*names, *row) for names, row in rows.items()]
+
+
+def shorten(label: str, width: int) -> str:
+    """A label in at most `width` columns; its two ends are left, where labels differ most.
+
+    >>> shorten("two_state_chain --lags 0:.5,1:.5", 20)
+    'two_state..:.5,1:.5'
+    """
+    half = width // 2 - 1
+    return label if len(label) <= width else f"{label[:half]}..{label[-half + 1 :]}"
 
 
 class Live:
@@ -172,7 +201,11 @@ class Live:
         self.drawn = time.perf_counter()
         size = shutil.get_terminal_size()
         rows: list[tuple[Cell, ...]] = [
-            (*names, f"{int(n)}/{self.seeds}", total / n if n else "")
+            (
+                *(shorten(name, size.columns // 3) for name in names),
+                f"{int(n)}/{self.seeds}",
+                total / n if n else "",
+            )
             for names, (n, total) in self.sums.items()
             if n < self.seeds or self.done == self.total
         ]

@@ -16,7 +16,8 @@
 
 A key of a model is a long flag of the command line; a model may also be its words,
 "inventory --horizon 20", or a table of them with a label, {label = "long", words = "..."}. A key of
-an agent is one of its options. Every finding is in one error.
+an agent is one of its options; a rule with constants is a table,
+{agent = "per_state", optimism = {rule = "mvp", c1 = 1.0}}. Every finding is in one error.
 """
 
 from __future__ import annotations
@@ -148,7 +149,10 @@ def _word_agent(path: str, table: dict[str, Any]) -> str:
 
 
 def _say(value: Any) -> str:
-    return repr(tuple(value)).replace(" ", "") if isinstance(value, list) else str(value)
+    """A value as an option of an agent: a list is a tuple, and a table is a mapping."""
+    if not isinstance(value, list | dict):
+        return str(value)
+    return repr(tuple(value) if isinstance(value, list) else value).replace(" ", "")
 
 
 def _read_outputs(given: Any, findings: list[str]) -> Outputs:

@@ -32,10 +32,12 @@ from pkd.cli.arguments import (
     amount,
     find_model,
     model_arguments,
+    rule,
     writable,
 )
 from pkd.cli.output import Cell, table, write_files
-from pkd.cli.rules import RULES, make_rule, rule_word
+from pkd.model_words import FlagParser
+from pkd.rule_words import RULES, make_rule
 
 if TYPE_CHECKING:
     import pkd
@@ -83,7 +85,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     add_learning(parser, seeds=1)
     parser.add_argument(
         "--optimism",
-        type=rule_word,
+        type=rule,
         default="certified",
         metavar="RULE",
         help=f"rule of optimism: {', '.join(RULES)}, or module:Class; constants follow a colon, "
@@ -248,7 +250,7 @@ def model_words(
     typed: Sequence[str], add_own: Callable[[argparse.ArgumentParser], None]
 ) -> tuple[str, ...]:
     """The words that say which model it is: those that are left when the command's own are read."""
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = FlagParser(add_help=False)
     parser.add_argument("--debug", action="store_true")
     add_own(parser)
     _, (_command, *words) = parser.parse_known_args(typed)

@@ -80,6 +80,15 @@ class Tally(NamedTuple):
     # (unknown rows + unknown rewards,) int64: how many had data when this one first had some, or 0
     rank: np.ndarray
 
+    def most_seen(self) -> float:
+        """The largest number of samples of a feature or payments of a reward."""
+        return float(max(self.n.max(initial=0.0), self.rewards[0].max(initial=0.0)))
+
+    def set_marks(self, factor: float) -> None:
+        """The next plan is due when some count has grown by this factor; infinite: never."""
+        for marks, n in ((self.marks, self.n), (self.reward_marks, self.rewards[0])):
+            marks[:] = np.maximum(1.0, factor * n) if factor < math.inf else math.inf
+
 
 class World(NamedTuple):
     """The truth that episodes are drawn from, as cumulative sums."""

@@ -21,13 +21,13 @@ from __future__ import annotations
 import numpy as np
 
 from pkd.engine.confidence import evidence, radius
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.engine.random import dirichlet, gamma
 from pkd.engine.set_values import gain
-from pkd.optimism import ALL_ROUNDS, HOEFFDING, L1_BALL, MAX, NO_BONUS
+from pkd.optimism import ALL_ROUNDS, CERTIFIED, HOEFFDING, L1_BALL, MAX, NO_BONUS
 
 
-@jit()
+@inner()
 def factors(form, c1, c2, n, ell):
     """(factor of the standard deviation, scale of the width) for n samples."""
     if form == HOEFFDING:
@@ -35,21 +35,39 @@ def factors(form, c1, c2, n, ell):
     return c1 * np.sqrt(ell / n), c2 * ell / n
 
 
-@jit()
+@inner()
 def hope(form, mean, variance, factor, term):
     """pV plus the bonus; term = scale * width. The cap is applied by the caller, who knows it."""
     deviation = factor * np.sqrt(max(variance, 0.0))
     return mean + (max(deviation, term) if form == MAX else deviation + term)
 
 
-@jit()
+@inner()
 def is_capped(n, free, scale):
     """Whether only the cap is left: too few samples, or a bonus as wide as all values."""
     return n <= free or scale >= 1.0
 
 
 @jit()
-def estimate(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high):
+def estimate(row_ptr, b, tally, prior, sets, paid, rank, rng, ell, low, high):
+    """Fills a belief from counts: its laws, its means and for CERTIFIED its sets.
+
+    prior, sets, paid: None where the rule draws no laws, has no sets, and the model no unknown
+    rewards. The compiler leaves out the code for None. rank: features with new data get their rank.
+    """
+    estimate_laws(row_ptr, b, tally, prior, rng, ell, low, high)
+    if sets is not None and b.form == CERTIFIED:
+        if rank:
+            rank_new(row_ptr, tally)
+        for z in range(b.n.shape[0]):
+            begin, end = row_ptr[z], row_ptr[z + 1]
+            b.radius[z] = radius(tally.counts, begin, end, b.bound[z], b.budget[tally.rank[z]])
+        if paid is not None:
+            estimate_reward_sets(b, tally, low, high)
+
+
+@inner()
+def estimate_laws(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high):
     """Fills b.p, b.n and b.mean from counts: frequencies, or a Dirichlet draw with a prior.
 
     Known rows are there already. Without samples a law is uniform. The mean of an unknown reward is
@@ -76,7 +94,7 @@ def estimate(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
             b.mean[w] = min(high, hope(b.form, tally.rewards[1, w], variance, factor, term))
 
 
-@jit()
+@inner()
 def rank_new(row_ptr, tally):
     """Gives all features that have data for the first time the number of those that have data."""
     size, found = tally.n.shape[0], 0
@@ -92,18 +110,7 @@ def rank_new(row_ptr, tally):
             tally.rank[size + w] = found
 
 
-@jit()
-def estimate_sets(row_ptr, b, tally):
-    """Fills b.radius.
-
-    It comes after `estimate`, for CERTIFIED alone: other rules need not wait for it to be compiled.
-    """
-    for z in range(b.n.shape[0]):
-        lo, hi = row_ptr[z], row_ptr[z + 1]
-        b.radius[z] = radius(tally.counts, lo, hi, b.bound[z], b.budget[tally.rank[z]])
-
-
-@jit()
+@inner()
 def estimate_reward_sets(b, tally, reward_low, reward_high):
     """Moves the means of unknown rewards to the edge of what is not refuted."""
     size = b.n.shape[0]
@@ -148,7 +155,7 @@ def estimate_balls(row_ptr, b, tally, reward_low, reward_high):
             b.mean[w] = min(high, tally.rewards[1, w] + (high - low) * np.sqrt(level / n))
 
 
-@jit()
+@jit(allocates=True)
 def estimate_draws(row_ptr, b, tally, weight, rng, reward_low, reward_high):
     """Fills b.draws with laws from Dirichlet(counts, weight), and b.mean with optimistic means.
 
@@ -187,7 +194,7 @@ def estimate_draws(row_ptr, b, tally, weight, rng, reward_low, reward_high):
         b.mean[w] = best[b.rounds - 1]
 
 
-@jit()
+@inner()
 def keep_largest(best, value):
     """Puts a value into a list of the largest ones, which descends."""
     k = best.shape[0] - 1
@@ -199,7 +206,7 @@ def keep_largest(best, value):
     best[k] = value
 
 
-@jit()
+@inner(allocates=True)
 def edge_of_mean(n, mean, low, high, budget, sign):
     """The largest (sign 1) or least (sign -1) mean of a reward in [low, high] that is not refuted.
 
@@ -238,9 +245,9 @@ def count_reward(tally, w, value, weight):
     return seen[0, w] >= tally.reward_marks[w]
 
 
-@jit()
+@inner()
 def most_seen(tally):
-    """The largest number of samples of a feature or payments of a reward."""
+    """`Tally.most_seen` inside a kernel."""
     most = 0.0
     for z in range(tally.n.shape[0]):
         most = max(most, tally.n[z])
@@ -249,12 +256,10 @@ def most_seen(tally):
     return most
 
 
-@jit()
+@inner()
 def set_marks(tally, factor):
-    """The next plan is due when some count has grown by this factor; infinite: never."""
+    """`Tally.set_marks` inside a kernel."""
     for z in range(tally.n.shape[0]):
-        tally.marks[z] = max(1.0, factor * tally.n[z]) if factor < np.inf else np.inf
+        tally.marks[z] = max(1.0, factor * tally.n[z])
     for w in range(tally.reward_marks.shape[0]):
-        tally.reward_marks[w] = (
-            max(1.0, factor * tally.rewards[0, w]) if factor < np.inf else np.inf
-        )
+        tally.reward_marks[w] = max(1.0, factor * tally.rewards[0, w])

@@ -299,18 +299,15 @@ class Compiled(Structure):
         return np.append(features, np.full(len(self.rewards), rewards))
 
     def estimate(
-        self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray, rng: np.ndarray
-    ) -> None:
-        """Fills a belief from the counts."""
+        self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray,
+        rng: np.ndarray, *, rank: bool = False,
+    ) -> None:  # fmt: skip
+        """Fills a belief from the counts. rank: features with new data get their rank."""
         given, belief, limits = belief, belief._replace(rule=None), reward_bonus[1:]
-        kernels.estimate(
-            self.row_ptr, belief, tally, float(bonus.prior) or None, rng, *reward_bonus
-        )
-        if belief.form == CERTIFIED:
-            kernels.estimate_sets(self.row_ptr, belief, tally)
-            if len(self.rewards):
-                kernels.estimate_reward_sets(belief, tally, *limits)
-        elif belief.form in (KL_BALL, L1_BALL):
+        prior, sets = float(bonus.prior) or None, belief.form == CERTIFIED or None
+        paid = len(self.rewards) > 0 or None
+        kernels.estimate(self.row_ptr, belief, tally, prior, sets, paid, rank, rng, *reward_bonus)
+        if belief.form in (KL_BALL, L1_BALL):
             kernels.estimate_balls(self.row_ptr, belief, tally, *limits)
         elif belief.form == DRAWS:
             weight = float(bonus.weight)

@@ -20,14 +20,14 @@ import math
 
 import numpy as np
 
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 
 HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 HALF_LOG_2 = 0.5 * math.log(2.0)
 SERIES_FROM = 16.0  # from here on four terms of Stirling's series are exact to rounding
 
 
-@jit()
+@inner()
 def stirling(x):
     """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2."""
     if x < SERIES_FROM:
@@ -36,7 +36,7 @@ def stirling(x):
     return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y / 1680.0))) / x
 
 
-@jit()
+@inner()
 def shifted(n, a):
     """log Gamma(n + a) - [n log n - n + (a - 1/2) log n + log(2 pi) / 2] for n > 0.
 
@@ -47,7 +47,7 @@ def shifted(n, a):
     return (n + a - 0.5) * grown - a + stirling(n + a)
 
 
-@jit()
+@inner()
 def log_choices(m, k, s):
     """log [C(m - k, s - k) / C(m, s)]: how likely a support of size s holds k given outcomes."""
     if k == m:
@@ -92,7 +92,7 @@ def evidence(counts, lo, hi, bound):
     return math.log(last) + HALF_LOG_TAU - most - math.log(added) - parts
 
 
-@jit()
+@inner()
 def radius(counts, lo, hi, bound, budget):
     """C(z) of {q : KL(p^, q) <= C(z)}; budget = log(1 / (weight delta)). Infinite without data."""
     total = 0.0

@@ -18,17 +18,30 @@ from typing import Any, TypeVar
 import numba
 
 # No C wrapper: nothing calls one, and it takes a twentieth of the time of compiling.
-SHARED: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+SHARED: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
 
 
-def jit(**options: Any) -> Callable[[Function], Function]:
-    """`numba.njit(cache=True)` with our cache folder.
+def jit(*, allocates: bool = False, nogil: bool = False) -> Callable[[Function], Function]:
+    """`numba.njit(cache=True)` with our cache folder, for kernels that Python calls.
 
-    No fastmath, so that the order of operations is the one written.
+    No fastmath, so that the order of operations is the one written. Arrays that a kernel is given
+    outlive the call, so it does not count references to them, which takes a seventh of the time of
+    compiling. allocates: it makes arrays of its own, so it has to.
     """
+    return _compiler(cache=True, _nrt=allocates, nogil=nogil)
 
+
+def inner(*, allocates: bool = False) -> Callable[[Function], Function]:
+    """A part of kernels, which needs no door to Python and no file.
+
+    Python must not call it: there is nothing to call. tests/engine/test_inner_kernels.py looks.
+    """
+    return _compiler(no_cpython_wrapper=True, _nrt=allocates)
+
+
+def _compiler(**options: Any) -> Callable[[Function], Function]:
     def compile_later(function: Function) -> Function:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = cache_folder()

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 
 # A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved
 # from compiled code.
 
 
-@jit()
+@inner()
 def next_word(state):
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    s0, s1 = state[0], state[1]
+    s2, s3 = state[2], state[3]
     total = s0 + s3
     result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     t = s1 << np.uint64(17)
@@ -25,7 +26,8 @@ def next_word(state):
     s0 ^= s3
     s2 ^= t
     s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    state[0], state[1] = s0, s1
+    state[2], state[3] = s2, s3
     return result
 
 
@@ -61,7 +63,7 @@ def draw(cumulative, lo, hi, u):
     return i
 
 
-@jit()
+@inner()
 def normal(state):
     """Standard normal by the polar method."""
     while True:
@@ -72,7 +74,7 @@ def normal(state):
             return u * np.sqrt(-2.0 * np.log(r) / r)
 
 
-@jit()
+@inner()
 def gamma(state, shape):
     """Gamma(shape, 1) by Marsaglia and Tsang; a shape below 1 is boosted by one."""
     boost = 1.0
@@ -97,7 +99,7 @@ def gamma(state, shape):
             return d * t * boost
 
 
-@jit()
+@inner()
 def dirichlet(state, counts, prior, lo, hi, out):
     """out[lo:hi] ~ Dirichlet(prior + counts[lo:hi])."""
     total = 0.0

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.optimism import ALL_ROUNDS as EXACT
 
 CERTAIN = 36.0  # exp(-C) is below rounding: the gain is the whole gap
@@ -42,9 +42,10 @@ MANTISSA = np.uint64(52)
 WHOLE = np.uint64(0x4330000000000000)  # 2^52: adding a small whole number to its bits adds it
 WHOLE_BIAS = 2.0**52 + 1023.0
 LOG_2 = 0.6931471805599453
+Place = np.uintp  # an index that might be negative keeps loops from being vectorised
 
 
-@jit()
+@inner()
 def phi(x, one):
     """x - log(one) with one = 1 + x, which is given apart because it may keep more digits near 0.
 
@@ -63,7 +64,7 @@ def phi(x, one):
     return ((x - y) - e * LOG_2) + t * (y - z * r)
 
 
-@jit()
+@inner()
 def first_guess(a, m2, m3, C):
     """g from the moments of the gaps: the series of the root in sqrt(C), kept positive.
 
@@ -75,13 +76,13 @@ def first_guess(a, m2, m3, C):
     return max(far / (1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0)))), LEAST * a)
 
 
-@jit()
+@inner()
 def dual(M, T, C):
     """The upper bound that M gives."""
     return -M * math.expm1(-C - T)
 
 
-@jit()
+@inner()
 def newton(g, M, S, W, T, C):
     """(step in log g, |d dual / d log g|, whether g is too small).
 
@@ -94,7 +95,7 @@ def newton(g, M, S, W, T, C):
     return step, g * abs(math.expm1(min(kl - C, 700.0))), kl > C
 
 
-@jit()
+@inner()
 def next_guess(g, step, low, high, least):
     """The next g inside (low, high); the geometric middle where Newton's step leaves it."""
     g = least if step < -4.0 and low == 0.0 else g * math.exp(min(max(step, -40.0), 4.0))
@@ -141,7 +142,7 @@ def gain(p, at, stride, gaps, size, C, rounds):
     return best * a
 
 
-@jit()
+@inner()
 def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
     """`gain` with one round for the laws p[at + pairs j + i], i < pairs, which share their gaps.
 
@@ -151,24 +152,25 @@ def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
     cube, g, T = work[0], work[1], work[2]
     for i in range(pairs):
         a[i] = square[i] = cube[i] = T[i] = 0.0
+    n = Place(pairs)
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
-            a[i] += row[i] * gap
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
+            a[i] += p[k + i] * gap
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
             d = gap - a[i]
-            w = row[i] * d * d
+            w = p[k + i] * d * d
             square[i] += w
             cube[i] += w * d
     for i in range(pairs):
         g[i] = first_guess(a[i], square[i], cube[i], min(max(radius[i], 1e-300), CERTAIN))
         cube[i] = 1.0 / (g[i] + a[i])  # from here on 1 / M
     for j in range(size):
-        row, gap = p[at + j * pairs : at + (j + 1) * pairs], gaps[j]
-        for i in range(pairs):
-            T[i] += row[i] * phi((gap - a[i]) * cube[i], (g[i] + gap) * cube[i])
+        k, gap = Place(at + j * pairs), gaps[j]
+        for i in range(n):
+            T[i] += p[k + i] * phi((gap - a[i]) * cube[i], (g[i] + gap) * cube[i])
     for i in range(pairs):
         if a[i] <= 0.0 or radius[i] <= 0.0:
             out[i] = 0.0
@@ -214,12 +216,17 @@ def fill_table(C, out):
 
 
 @jit()
-def table_gain(a, variance, table, at):
-    """a (alpha + beta Var / a^2) from table[at:], at most a.
+def relative_variance(a, variance):
+    """Var / a^2, which a table is asked for."""
+    return max(variance, 0.0) / max(a * a, 1e-290)
 
-    The place is clamped, never Var / a^2.
+
+@jit()
+def table_gain(a, v, table, at):
+    """a (alpha + beta v) from table[at:], at most a; v = Var / a^2.
+
+    The place is clamped, never v.
     """
-    v = max(variance, 0.0) / max(a * a, 1e-290)
     bits = np.float64(min(max(v, SMALLEST), LARGEST)).view(np.uint64)
     k = np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)
     return a * min(1.0, table[k] + table[k + np.uint64(1)] * v)

@@ -16,17 +16,15 @@ from pkd.experiments.agent import Agent
 from pkd.experiments.options import check_options, make_rng
 from pkd.learner import OptimisticLearner
 from pkd.model import Episode, Known, Law, ModelError, PartiallyKnownMDP, UnknownReward
-from pkd.optimism import MVP, Guarantee, Optimism, from_config
+from pkd.optimism import MVP, Guarantee
 from pkd.planning import Plan, Policy, plan
+from pkd.rule_words import Rule, as_rule
 from pkd.schedule import Schedule, read_schedule
 
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["CountsPerState", "Oracle", "Own", "PerState", "RandomPlay", "Rule", "as_rule"]
-
-# A rule of optimism, its name, or what `Optimism.to_config` gives.
-Rule = Optimism | str | Mapping[str, Any]
+__all__ = ["CountsPerState", "Oracle", "Own", "PerState", "RandomPlay"]
 
 
 class RandomPlay(Agent):
@@ -247,22 +245,3 @@ class PerState(Agent):
 
     def policy(self) -> Plan:
         return self.learner.plan
-
-
-def as_rule(rule: Rule) -> Optimism:
-    """A rule of optimism as a value, from what an experiment file can say.
-
-    It is a rule, the name of its class in any case, "practical" for `MVP.practical()`, or a
-    mapping with the name and constants.
-
-    >>> as_rule("greedy").name, as_rule({"rule": "hoeffding", "c": 1.0}).name
-    ('Greedy (no bonus)', 'Hoeffding, c=1')
-    """
-    if isinstance(rule, Optimism):
-        return rule
-    if rule == "practical":
-        return MVP.practical()
-    config = {"rule": rule} if isinstance(rule, str) else dict(rule)
-    classes = {kind.__name__.lower(): kind.__name__ for kind in Optimism.__subclasses__()}
-    name = config.get("rule")
-    return from_config(config | {"rule": classes.get(str(name).lower(), name)})

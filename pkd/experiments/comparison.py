@@ -7,6 +7,7 @@ is exact or estimated, and what is guaranteed.
 from __future__ import annotations
 
 import statistics as plain_statistics
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
@@ -128,15 +129,22 @@ class Comparison:
         skip = len(HEADERS) - len(self.headers)
         return [row[skip:] for row in self.rows]
 
-    def plot(self) -> Figure:
-        """Regret and value over episodes, one row for each model."""
+    def plot(self, bounds: Mapping[str, Callable[[float], float]] | None = None) -> Figure:
+        """Regret and value over episodes, one row for each model.
+
+        bounds: for a model, the bound of the theorem as a function of K, such as
+        `pkd.bounds.ModelBound.of(model)`.
+        """
         from pkd.results.plots import draw_regret
 
-        groups = {}
+        groups, curves = {}, {}
         for model in self.results.models:
             runs = [self.results.records(model, agent) for agent in self.results.agents]
-            groups[f"{model}, {len(runs[0][0].returns):,} episodes"] = runs
-        return draw_regret(groups)
+            title = f"{model}, {len(runs[0][0].returns):,} episodes"
+            groups[title] = runs
+            if bounds and model in bounds:
+                curves[title] = bounds[model]
+        return draw_regret(groups, curves)
 
     def first_value(self, model: str) -> float | None:
         """The lowest value of a first policy on a model; None where no agent shows one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from importlib import import_module
@@ -26,18 +27,20 @@ AHEAD = 2  # jobs in the hands of the executor for each worker, so that none of 
 DASK_SECONDS = 10.0  # that a scheduler has to answer
 
 
-class Crew:
+class Crew(ABC):
     """Computes jobs; `room` says how many may be submitted at once."""
 
     room: int = 1
 
+    @abstractmethod
     def submit(self, job: Job) -> Future[Record]:
-        raise NotImplementedError
+        """Begins a job, or does it."""
 
     def renew(self) -> bool:
         """Replaces what has broken down; False: it cannot."""
         return False
 
+    @abstractmethod
     def close(self) -> None:
         """Lets everybody go; jobs that were not begun are dropped."""
 
@@ -52,6 +55,9 @@ class Alone(Crew):
         except Exception as problem:  # noqa: BLE001 - given to whoever asks for the result
             future.set_exception(problem)
         return future
+
+    def close(self) -> None:
+        """There is nobody to let go."""
 
 
 class Pool(Crew):

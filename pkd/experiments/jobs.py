@@ -137,7 +137,9 @@ def _find_checkpoint(job: Job) -> Path | None:
 
 def _name(model: ModelSpec, agent: AgentSpec, config: dict[str, Any]) -> str:
     """Words for people, and a digest of everything that the job is told."""
-    told = json.dumps([model.label, model.words, agent.label, config], sort_keys=True)
+    # The words of an agent say options that its class may not keep.
+    words = [model.label, model.words, agent.label, agent.words]
+    told = json.dumps([*words, config], sort_keys=True)
     digest = hashlib.sha256(told.encode()).hexdigest()[:12]
     return f"{_slug(model.label)}--{_slug(agent.label)}--{config['seed']}--{digest}"
 

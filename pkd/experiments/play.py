@@ -206,7 +206,8 @@ def describe_agent(agent: Player) -> dict[str, Any]:
     kind = type(agent)
     names = inspect.signature(kind).parameters
     kept = {name: getattr(agent, name) for name in names if hasattr(agent, name)}
-    options = {name: value for name, value in kept.items() if _is_plain(value)}
+    told = {k: v.to_config() if isinstance(v, Optimism) else v for k, v in kept.items()}
+    options = {name: value for name, value in told.items() if _is_plain(value)}
     return {"agent": f"{kind.__module__}:{kind.__qualname__}", "label": agent.label, **options}
 
 
@@ -268,6 +269,8 @@ def _say(problem: Exception) -> str:
 
 def _is_plain(value: object) -> bool:
     """Whether JSON can say a value and give it back."""
+    if isinstance(value, dict):
+        return all(type(key) is str and _is_plain(part) for key, part in value.items())
     if isinstance(value, (list, tuple)):
         return all(_is_plain(part) for part in value)
     return value is None or type(value) in (bool, int, float, str)

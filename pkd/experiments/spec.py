@@ -23,9 +23,11 @@ import attrs
 from pkd.experiments.agent import Agent
 from pkd.experiments.play import Player, World, describe_agent, name_agent
 from pkd.model import ModelError
+from pkd.model_words import find_words
 from pkd.optimism import Optimism
 from pkd.planning import check_schedule, resolve
 from pkd.problem import as_model, load_object, load_point, parse_options, registered, unpack
+from pkd.rule_words import RULES, make_rule
 from pkd.schedule import read_schedule
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "make_agent", "make_grid", "split_agents",
 ]  # fmt: skip
 
+KEY = r"\s*[^\W\d]\w*\s*="  # the beginning of an option, such as rate=
 AGENTS = "pkd.agents"  # the entry-point group of agents: a class, or a function that makes one
 
 
@@ -51,14 +54,12 @@ class ModelSpec:
     label: str
     words: tuple[str, ...] = ()
     given: Any = None  # where there are no words
+    remarks: tuple[str, ...] = ()  # what a user should know about it
 
     def build(self) -> World:
         """The compiled model with its law."""
         if self.given is None:
-            # An experiment names models by the words of the command line, with every flag of it.
-            from pkd.cli.arguments import find_model, model_arguments
-
-            found = find_model(model_arguments(self.words))
+            found = find_words(self.words)
             return World(*resolve(found.model, found.with_law()), self.label)
         return World(*resolve(self.given, None), self.label)
 
@@ -128,8 +129,6 @@ def make_agent(words: str) -> Player:
     >>> make_agent("posterior:prior=0.5")
     PosteriorSampling(prior=0.5)
     """
-    from pkd.cli.rules import RULES, make_rule
-
     name, options = split_words(words)
     if name in RULES:
         return make_rule(words)
@@ -154,11 +153,13 @@ def split_words(words: str) -> tuple[str, dict[str, Any]]:
 
     >>> split_words("my.agents:Q:rate=0.5,window=2")
     ('my.agents:Q', {'rate': 0.5, 'window': 2})
+    >>> split_words("per_state:optimism={'rule':'mvp','c1':1},delta=0.1")
+    ('per_state', {'optimism': {'rule': 'mvp', 'c1': 1}, 'delta': 0.1})
     """
-    name, colon, last = words.strip().rpartition(":")
-    if not colon or "=" not in last:
-        return words.strip(), {}
-    return name, parse_options(re.split(r",(?=\s*[^\W\d]\w*\s*=)", last.replace(" ", "")))
+    name, *rest = re.split(rf":(?={KEY})", words.strip(), maxsplit=1)
+    if not rest:
+        return name, {}
+    return name, parse_options(re.split(rf",(?={KEY})", rest[0].replace(" ", "")))
 
 
 def split_agents(text: str) -> list[str]:
@@ -215,11 +216,10 @@ def _read_model(label: str | None, given: Any) -> ModelSpec:
     if not isinstance(given, str):
         unpack(given)
         return ModelSpec(label or type(as_model(given)).__name__, given=given)
-    from pkd.cli.arguments import find_model, model_arguments
-
     words = tuple(shlex.split(given))
-    find_model(model_arguments(words)).with_law()
-    return ModelSpec(label or label_model(words), words)
+    found = find_words(words)
+    found.with_law()
+    return ModelSpec(label or label_model(words), words, remarks=found.remarks)
 
 
 def _read_agent(label: str | None, given: Any) -> AgentSpec:

@@ -7,13 +7,12 @@ built, is too large or is another model now is said in a sentence, and the page 
 
 from __future__ import annotations
 
-import contextlib
-import io
 from typing import TYPE_CHECKING
 
 from pkd.engine import compile
 from pkd.limits import TooLargeError
 from pkd.model import Law, ModelError
+from pkd.model_words import find_model, model_arguments
 from pkd.planning import make_plan
 from pkd.report.content import Chapter
 from pkd.report.transitions import draw_transitions
@@ -45,17 +44,13 @@ def write_structure(chapter: Chapter, place: int, *, trust: bool) -> str:
 
 def _build(chapter: Chapter, *, trust: bool) -> tuple[Compiled, Law]:
     """The model of the words; ModelError if there are none, or if they name code."""
-    # An experiment names models by the words of the command line, with every flag of it.
-    from pkd.cli.arguments import find_model, model_arguments
-
     if not chapter.words:
         raise ModelError("it was given as an object, and the files do not say how it is made")
     args = model_arguments(chapter.words)
     word = args.words or args.model or ""
     if ":" in word and not trust:
         raise ModelError(f"{word} is code that the files name; --trust imports it")
-    with contextlib.redirect_stderr(io.StringIO()):  # what flags tell about themselves
-        found = find_model(args)
+    found = find_model(args)
     return compile(found.model, max_states=MOST_STATES), found.with_law()
 
 

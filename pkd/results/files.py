@@ -18,7 +18,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -74,8 +74,11 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         _replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as problem:
+        if isinstance(problem, OSError) and problem.filename == str(beside):
+            problem.filename = str(path)  # the file that the user asked for
+        with suppress(OSError):  # the first error is the one to be told
+            beside.unlink(missing_ok=True)
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 POINTS = 2000  # of a curve; more would only make files large
 BAND_POINTS = 200  # of a band: each is a bootstrap
+BOUND = "explicit bound, MVP as published, a plan per episode"
 WINDOWS = 60  # over which returns are averaged where the value of a policy is not known
 # The palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = (
@@ -62,12 +63,17 @@ def plot_regret(
     return ax
 
 
-def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figure:
+def draw_regret(
+    groups: Mapping[str, Sequence[Sequence[Run | Record]]],
+    bounds: Mapping[str, Callable[[float], float]] | None = None,
+) -> Figure:
     """One row for each title. Left: cumulative regret, its mean over seeds and the interval of it.
-    Right: the mean value of the policy in use, and the exact optimum.
+    Right: the mean value of the policy in use, the exact optimum, and for a certified rule the band
+    in which it is certified to lie.
 
     groups: for each title the runs of every agent, which differ in their seeds. Where regret is
-    estimated, the value is the mean return since the last point, and the legend says so.
+    estimated, the value is the mean return since the last point, and the legend says so. bounds:
+    for a title a bound on the regret of K episodes as a function of K, such as `ModelBound`.
     """
     from matplotlib.figure import Figure
 
@@ -80,10 +86,17 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
             label = _write_label(runs)
             plot_regret(runs, ax=left, label=label)
             plot_value(runs, right, label)
+        _plot_certified(agents, right)
         optimum = agents[0][0].optimal_value
         right.axhline(optimum, color="black", linestyle=":", label="exact optimum")
         # Rules with theory constants and with small ones lie orders of magnitude apart.
         if len(agents) > 1 and all(run.regret[-1] > 0 for runs in agents for run in runs):
+            left.set(xscale="log", yscale="log")
+        if bounds and title in bounds:
+            k = np.unique(np.geomspace(1, len(agents[0][0].returns), BAND_POINTS).astype(int))
+            drawn = [float(bounds[title](int(one))) for one in k]
+            left.plot(k, drawn, color="0.5", linestyle="--")
+            right.plot([], [], color="0.5", linestyle="--", label=BOUND)
             left.set(xscale="log", yscale="log")
         right.set(xlabel="episode", ylabel="expected return of the policy in use", xscale="log")
         seeds = len(agents[0])
@@ -94,6 +107,27 @@ def draw_regret(groups: Mapping[str, Sequence[Sequence[Run | Record]]]) -> Figur
         left.get_legend().remove()
         right.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
     return figure
+
+
+def _plot_certified(agents: Sequence[Sequence[Run | Record]], ax: Axes) -> None:
+    """Shades the mean certified interval of the optimum, as far as the other lines reach."""
+    limits = ax.get_ylim()
+    for place, runs in enumerate(agents):
+        count = len(runs[0].returns)
+        lower = runs[0].lower_values
+        if runs[0].guarantee != "certified" or lower is None or len(lower) != count:
+            continue
+        k = np.unique(np.geomspace(1, count, POINTS).astype(int)) - 1
+        low, high = (
+            np.mean([getattr(run, name)[k] for run in runs], axis=0)
+            for name in ("lower_values", "upper_values")
+        )
+        label = f"{runs[0].label}: band of the optimum"
+        colour = COLOURS[place % len(COLOURS)]
+        ax.fill_between(
+            k + 1, low, high, step="post", color=colour, alpha=0.12, linewidth=0, label=label
+        )
+    ax.set_ylim(limits)
 
 
 def plot_value(runs: Sequence[Run | Record], ax: Axes, label: str, points: int = POINTS) -> None:

@@ -51,7 +51,7 @@ def test_a_log_with_other_weekdays_is_refused(
 def test_a_plan_from_a_log_says_what_it_was_fitted_to(capsys: pytest.CaptureFixture[str]) -> None:
     run_command("plan inventory --option log=good.csv")
     printed = capsys.readouterr()
-    assert printed.err.startswith("good.csv: 350 samples of 7 features (demand on Mon: 50, ")
+    assert printed.err.startswith("pkd: good.csv: 350 samples of 7 features (demand on Mon: 50, ")
     assert printed.out.startswith("inventory: optimal value ")
 
 

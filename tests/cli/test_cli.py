@@ -15,7 +15,7 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.rules import RULES
+from pkd.rule_words import RULES
 from pkd.tabular import TabularMDP
 
 PNG = b"\x89PNG"
@@ -235,6 +235,25 @@ def test_options_of_a_model_stand_in_a_table_of_the_experiment_file(
     )
     main(["plan", "--config", "experiment.toml", "--json"])
     assert json.loads(capsys.readouterr().out)["value"] == 1.0
+
+
+@pytest.mark.usefixtures("climb")  # whose folder is the current one
+def test_false_in_an_experiment_file_takes_a_flag_back(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("experiment.toml").write_text("json = false\nhorizon = 3\n")
+    main(["plan", "two_state_chain", "--json", "--config", "experiment.toml"])
+    assert json.loads(capsys.readouterr().out)["value"]  # what is typed goes before the file
+    Path("experiment.toml").write_text("json = true\nhorizon = 3\n")
+    main(["plan", "two_state_chain", "--config", "experiment.toml", "--no-json"])
+    assert "optimal value" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("climb")
+def test_false_for_a_flag_that_takes_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("experiment.toml").write_text("horizon = false\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["plan", "two_state_chain", "--config", "experiment.toml"])
+    assert stop.value.code == 2
+    assert "experiment.toml: unrecognized arguments: --no-horizon" in capsys.readouterr().err
 
 
 def test_check_prints_sizes_and_ok(climb: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.rules import RULES, make_rule, read_rules
+from pkd.experiments.spec import split_agents
+from pkd.rule_words import RULES, make_rule
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_every_rule_learns_from_the_command_line(
 
 def test_constants_belong_to_the_rule_before_them() -> None:
     words = "mvp:c1=1,c2=1,certified:minimax=false,greedy,hoeffding:c=1"
-    assert read_rules(words) == [
+    assert split_agents(words) == [
         "mvp:c1=1,c2=1", "certified:minimax=false", "greedy", "hoeffding:c=1",
     ]  # fmt: skip
 

@@ -5,8 +5,11 @@ They do so for any number of outcomes, any stride, and whether or not they add t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +19,17 @@ from pkd.engine.stripes import columns as kernels
 from pkd.optimism import MAX, SUM
 
 X, COLUMNS = 9, 64
+
+
+@cache
+def of_python(kernel: Any) -> Callable[..., Any]:
+    """A door to a kernel that only other kernels call."""
+
+    @numba.njit
+    def call(*arguments: Any) -> Any:
+        return kernel(*arguments)
+
+    return call
 
 
 @st.composite
@@ -67,7 +81,7 @@ def test_an_expectation_is_the_weighted_sum(c: dict[str, Any], keep: bool) -> No
     out = before.copy() if keep else np.full(c["n"], np.nan)
     law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
     size = kernels.Offset(c["n"])
-    kernels.expectation(*law, c["stride"], size, 2.5, keep, 0.25, out, scratch(c))
+    of_python(kernels.expectation)(*law, c["stride"], size, 2.5, keep, 0.25, out, scratch(c))
     plain = 2.5 + p @ values
     assert out == pytest.approx(before + 0.25 * plain if keep else plain, rel=1e-12, abs=1e-9)
 
@@ -93,15 +107,15 @@ def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(
     e, s, q, space = np.full(n, np.nan), np.full(n, np.nan), before.copy(), scratch(c)
     law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
     size = kernels.Offset(n)
-    kernels.moments(*law, c["stride"], size, e, s, space)
-    kernels.add_bonus(
+    of_python(kernels.moments)(*law, c["stride"], size, e, s, space)
+    of_python(kernels.add_bonus)(
         space, e, s, size, form, factor, term, scale, ranged, low, high,
         constant, ceiling, keep, weight, q,
     )  # fmt: skip
     assert np.abs(q - expected).max() <= 1e-12 * scale_of
     if c["hi"] - c["lo"] <= 5 and c["stride"] == 1 and not ranged:
         fused = before.copy()
-        kernels.optimistic_mix(
+        of_python(kernels.optimistic_mix)(
             *law, size, form, factor, term, constant, ceiling, keep, weight, fused
         )
         assert np.abs(fused - expected).max() <= 1e-12 * scale_of
@@ -121,7 +135,7 @@ def test_the_best_action_is_the_first_with_the_largest_value(
     out, policy = np.full(n + 3, np.nan), np.full(n + 3, 7, kind)
     before = rng.integers(0, actions, size=n).astype(kind)
     policy[2 : 2 + n] = before
-    changed = kernels.best_of_fans(
+    changed = of_python(kernels.best_of_fans)(
         q.reshape(-1), actions, kernels.Offset(n), out, kernels.Offset(1), policy, kernels.Offset(2)
     )
     assert (out[1 : 1 + n] == q.max(axis=1)).all()

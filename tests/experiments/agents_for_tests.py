@@ -80,3 +80,11 @@ class Random(pkd.Agent):
 
     def observe(self, episode: pkd.Episode) -> None:
         pass
+
+
+class Forgetful(QLearning):
+    """It does not keep its argument under the name of the argument."""
+
+    def __init__(self, speed: float) -> None:
+        super().__init__(rate=1.0)
+        self._speed = speed

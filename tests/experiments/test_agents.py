@@ -11,6 +11,8 @@ import pytest
 
 import pkd
 import pkd_delay
+from pkd.experiments.spec import make_agent
+from pkd.rule_words import RULES
 from pkd_delay.problems import random_mdp, riverswim, two_state_chain
 from pkd_examples.gambler import gambler
 from pkd_examples.inventory import inventory
@@ -173,6 +175,18 @@ def test_a_rule_can_be_given_by_name_or_with_constants() -> None:
     assert pkd.as_rule("practical") == pkd.MVP.practical()
     with pytest.raises(pkd.ModelError, match="optimism rule 'nothing' is unknown"):
         pkd.as_rule("nothing")
+
+
+@pytest.mark.parametrize("name", list(RULES))
+def test_a_rule_has_one_meaning_in_words_and_as_a_mapping(name: str) -> None:
+    rule = pkd.as_rule(name)
+    assert rule == pkd.as_rule({"rule": name}) == pkd.as_rule(rule.to_config()) == make_agent(name)
+
+
+def test_every_wrong_constant_of_a_mapping_is_named() -> None:
+    with pytest.raises(pkd.ModelError) as caught:
+        pkd.as_rule({"rule": "mvp", "c9": 1, "monotone": 2})
+    assert len(caught.value.findings) == 2
 
 
 @pytest.mark.parametrize("optimism", ["mvp", "hoeffding", "practical", "greedy"])

@@ -11,7 +11,8 @@ import pkd
 from pkd.cli import main
 from pkd.cli.experiment import Live
 from pkd.cli.experiment_file import list_files, read_experiment
-from pkd.experiments.spec import make_agent, make_grid, split_agents
+from pkd.experiments.jobs import list_jobs
+from pkd.experiments.spec import list_agents, make_agent, make_grid, split_agents
 from pkd.problem import names
 
 HERE = Path(__file__).parent
@@ -51,6 +52,13 @@ def test_bad_words_of_an_agent_are_explained(words: str, said: str) -> None:
         make_agent(words)
 
 
+def test_an_option_may_be_a_rule_with_constants(tmp_path: Path) -> None:
+    table = '{ agent = "per_state", optimism = { rule = "mvp", c1 = 1.0 }, delta = 0.1 }'
+    text = f'agents = [{table}]\nmodels = "{CHAIN}"\nepisodes = 2\nseeds = 1\n'
+    agent: Any = read_experiment(write(tmp_path, text))[0].agents[0].build()
+    assert (agent.optimism, agent.delta) == (pkd.MVP(c1=1.0), 0.1)
+
+
 def test_a_comma_before_an_option_belongs_to_its_agent() -> None:
     words = "mvp:c1=1,c2=1,greedy,m:Q:rate=2,posterior"
     assert split_agents(words) == ["mvp:c1=1,c2=1", "greedy", "m:Q:rate=2", "posterior"]
@@ -64,6 +72,24 @@ def test_one_error_names_every_finding() -> None:
     assert [f.startswith(s) for f, s in zip(caught.value.findings, starts, strict=True)] == [
         True
     ] * 8
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("agents_for_tests:Forgetful:speed=1", "agents_for_tests:Forgetful:speed=2"),
+        (pkd.PerState(optimism=pkd.MVP(1.0)), pkd.PerState(optimism=pkd.MVP(1.0 + 1e-9))),
+    ],
+    ids=["words", "objects"],
+)
+def test_agents_with_one_label_and_other_options_have_files_of_their_own(
+    one: Any, other: Any
+) -> None:
+    keys = [
+        [job.key for job in list_jobs(make_grid(CHAIN, {"mine": agent}, 5, 1))]
+        for agent in (one, other, one)
+    ]
+    assert keys[0] == keys[2] != keys[1]
 
 
 def test_options_make_different_labels() -> None:
@@ -151,6 +177,11 @@ def test_every_registered_model_has_an_experiment_file() -> None:
         assert len(grid) >= 10
 
 
+def test_the_study_of_rivals_has_every_registered_agent() -> None:
+    words = [spec.words for spec in read_experiment(list_files()["study_rivals"])[0].agents]
+    assert {word.partition(":")[0] for word in words} >= set(list_agents())
+
+
 def test_the_command_runs_a_file_and_says_what_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +200,43 @@ def test_the_command_runs_a_file_and_says_what_is_done(
     assert "<svg" in Path("regret.svg").read_text()
     assert main(["experiment", file, "--status"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["2", "0", "0"]
+
+
+LATE = """
+agents = ["greedy"]
+episodes = 5
+seeds = 2
+models = [
+    {{ model = "two_state_chain", lags = "0:.5,1:.5", delay-law = "unknown", {flag} }},
+    "two_state_chain --inter-arrival 0:.5,1:.5 --max-delay 1",
+]
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_is_said_about_a_model_is_said_once(
+    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, LATE.format(flag="shared-delay = true"))
+    folder = str(tmp_path / "out")
+    assert main(["experiment", str(path), "--folder", folder, "--workers", workers]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [": delay: " in line or ": warning: " in line for line in lines] == [True] * 4
+    assert len(set(lines)) == 4
+    assert all(line.startswith("pkd: two_state_chain --") for line in lines)
+
+
+def test_false_in_a_file_reaches_the_model(tmp_path: Path) -> None:
+    told = read_experiment(write(tmp_path, LATE.format(flag="shared-delay = false")))[0].models[0]
+    assert "--no-shared-delay" in told.words
+    shared = read_experiment(write(tmp_path, LATE.format(flag="shared-delay = true")))[0].models[0]
+    features = [len(one.build().compiled.features) for one in (told, shared)]
+    assert features[0] > features[1]
+
+
+def test_false_for_a_key_that_nothing_knows_is_a_finding(tmp_path: Path) -> None:
+    with pytest.raises(pkd.ModelError, match="unrecognized arguments: --no-shared-dely"):
+        read_experiment(write(tmp_path, LATE.format(flag="shared-dely = false")))
 
 
 def test_compare_goes_on_from_its_folder(
@@ -229,3 +297,19 @@ def test_the_figure_names_bands_and_estimates() -> None:
     assert len(left.collections) == 2
     assert "band" not in right.get_title()
     assert len(right.collections) == 0
+
+
+def test_the_figure_shows_certified_bands_and_the_bound() -> None:
+    bound = pkd.bounds.ModelBound.of(pkd.as_model("two_state_chain"))
+    found = pkd.compare({"chain": "two_state_chain"}, ["certified", "greedy"], 50, seeds=2)
+    left, right = found.plot({"chain": bound}).axes
+    assert left.lines[-1].get_ydata()[-1] == float(bound(50))
+    legend = [text.get_text() for text in right.get_legend().get_texts()]
+    assert [label for label in legend if "band of the optimum" in label] == [
+        "Certified: band of the optimum"
+    ]
+    assert any(label.startswith("explicit bound") for label in legend)
+    (band,) = right.collections
+    records = found.results.records("chain", "Certified")
+    lowest = min(record.lower_values.min() for record in records)
+    assert band.get_paths()[0].vertices[:, 1].min() == pytest.approx(lowest)

@@ -58,6 +58,13 @@ def test_every_writer_leaves_the_old_file_when_it_fails(
     assert (tmp_path / "file").read_text() == "old"
 
 
+def test_an_error_of_the_system_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 240)  # the file beside it has a longer name than the system allows
+    with pytest.raises(OSError, match="too long") as caught:
+        write_text(path, "text")
+    assert caught.value.filename == str(path)
+
+
 @pytest.mark.parametrize(
     ("cell", "written"),
     [

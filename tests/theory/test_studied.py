@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pkd
+from pkd.cli.experiment_file import find_file, read_experiment
 from pkd_delay.theory.hard import InstancePrior, lower_bound
 from pkd_delay.theory.studied import Board, board, hard_instance
 
@@ -27,6 +28,18 @@ def test_a_board_has_one_law_for_each_group_and_one_feature_for_each_part() -> N
     made, law = board(states=8, groups=2, parts=4)
     assert law((1, 0)) == law((1, 3)) != law((0, 0))
     assert len(pkd.compile(made).features) == 8
+
+
+def test_cutting_the_groups_of_a_board_leaves_its_optimum() -> None:
+    whole, cut = (pkd.plan(*board(states=8, parts=parts, seed=3)).value for parts in (1, 4))
+    assert whole == pytest.approx(cut, abs=1e-12)
+
+
+def test_an_unknown_law_has_more_to_learn_with_every_longer_wait() -> None:
+    grid, _ = read_experiment(find_file("study_delay_law"))
+    features = {one.label: len(one.build().compiled.features) for one in grid.models}
+    assert features["W = 1, law known"] == features["W = 2, law known"] == 12  # S A
+    assert 12 < features["W = 1, law unknown, hidden"] < features["W = 2, law unknown, hidden"]
 
 
 def test_bad_sizes_are_refused() -> None:

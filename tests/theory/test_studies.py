@@ -13,9 +13,6 @@ import pkd
 import pkd_delay
 from benchmarks.studies import (
     crude_max_delay,
-    delay_law,
-    feature_sharing,
-    hard_instances,
     optimism_failures,
     regret_in_episodes,
 )
@@ -24,21 +21,8 @@ from benchmarks.studies.report import publish
 
 TINY = {
     regret_in_episodes: regret_in_episodes.Setting(episodes=(100, 1_000), seeds=2, tail=2),
-    hard_instances: hard_instances.Setting(
-        delays=(2, 3), naive_up_to=2, multiples=(1, 8), episodes=150, seeds=2
-    ),
-    feature_sharing: feature_sharing.Setting(
-        states=4,
-        features=(2, 8),
-        boards=(4, 8),
-        episodes={"practical": 300, "theory": 300},
-        seeds=2,
-    ),
     optimism_failures: optimism_failures.Setting(
         scales=(1.0, 0.01), deltas=(0.5, 0.05), episodes=40, seeds=3
-    ),
-    delay_law: delay_law.Setting(
-        longest=(1, 2), episodes={"practical": 100, "theory": 100}, seeds=2
     ),
     crude_max_delay: crude_max_delay.Setting(told=(2, 3), episodes=2_000, seeds=2),
 }
@@ -71,14 +55,14 @@ def test_a_study_says_its_seeds_and_draws_something(module):
 
 
 def test_a_published_study_is_a_figure_a_table_and_a_page(tmp_path, capsys):
-    report = report_of(feature_sharing)
+    report = report_of(crude_max_delay)
     publish(report, tmp_path)
-    with (tmp_path / "feature_sharing.csv").open(newline="") as file:
+    with (tmp_path / "crude_max_delay.csv").open(newline="") as file:
         headers, *rows = csv.reader(file)
-    assert headers == feature_sharing.HEADERS
+    assert headers == crude_max_delay.HEADERS
     assert [float(row[headers.index("regret")]) for row in rows] == report.column("regret")
-    assert (tmp_path / "feature_sharing.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "feature_sharing.md").read_text()
+    assert (tmp_path / "crude_max_delay.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "crude_max_delay.md").read_text()
     assert report.caption in page
     assert all(line in page for line in report.conclusions)
     assert capsys.readouterr().out.strip() == page.strip()
@@ -136,49 +120,6 @@ def test_an_agent_of_the_shrinking_gap_loses_at_most_twice_what_chance_loses():
     assert max(shares) <= 2
 
 
-def test_the_naive_agent_counts_what_mvp_delayed_shares_apart():
-    known = hard_instances.InstancePrior(8, 2, 8, 2, 4, 0.5, 2).draw(0).delayed().known()
-    shared, apart = pkd.compile(known), pkd.compile(hard_instances.PerAugmentedState(known))
-    assert {z for z, _ in apart.features} == set(shared.features)
-    assert len(apart.features) > len(shared.features)
-
-
-def test_the_naive_agent_plays_the_same_game():
-    instance = hard_instances.InstancePrior(8, 2, 8, 2, 4, 0.5, 2).draw(0)
-    law = instance.mdp().law()
-    naive = hard_instances.PerAugmentedState(instance.delayed().known())
-    assert pkd.plan(naive, lambda z: law[z[0]]).value == pytest.approx(
-        instance.optimal_value, abs=1e-12
-    )
-
-
-def test_the_gap_of_the_study_is_a_multiple_of_the_proofs():
-    report = report_of(hard_instances)
-    one, eight = (
-        {row["D"]: row["gap"] for row in report.where(**{"eps / proof": m})} for m in (1, 8)
-    )
-    assert all(eight[delay] == pytest.approx(8 * one[delay]) for delay in one)
-
-
-def test_choosing_at_random_hits_every_code_half_of_the_time():
-    instance = hard_instances.InstancePrior(8, 2, 8, 2, 4, 0.5, 2).draw(0)
-    mdp = instance.mdp()
-    where, total = mdp.start_distribution, 0.0
-    for _ in range(mdp.horizon):
-        total += where @ mdp.rewards.mean(axis=1)
-        where = where @ mdp.transitions.mean(axis=1)
-    assert hard_instances.at_random(instance) == pytest.approx(total)
-
-
-def test_cutting_the_groups_of_a_board_leaves_its_optimum():
-    values = []
-    for parts in (1, 4):
-        board = feature_sharing.Board(8, 2, parts, seed=3)
-        assert len(pkd.compile(board).features) == 2 * parts
-        values.append(pkd.plan(board, board.find_law).value)
-    assert values[0] == pytest.approx(values[1], abs=1e-12)
-
-
 def test_the_constants_of_the_theory_do_not_fail():
     rows = report_of(optimism_failures).where(**{"c1 / (20/3)": 1.0})
     assert len(rows) == 6
@@ -198,15 +139,6 @@ def test_without_a_bonus_optimism_fails():
 def test_no_failure_in_n_runs_leaves_the_rule_of_three():
     assert optimism_failures.at_most(0, 20) == pytest.approx(1 - 0.05 ** (1 / 20))
     assert optimism_failures.at_most(20, 20) == 1.0
-
-
-def test_an_unknown_law_has_more_to_learn_with_every_longer_wait():
-    features = {
-        (row["law"], row["W"]): row["features"]
-        for row in report_of(delay_law).where(constants="practical")
-    }
-    assert features["known", 1] == features["known", 2] == 6  # S A
-    assert features["known", 1] < features["unknown", 1] < features["unknown", 2]
 
 
 def test_with_a_known_law_a_crude_bound_changes_nothing():

@@ -11,11 +11,12 @@ import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
-from pkd.engine.nodes import kernels, python_rule
+from pkd.engine.nodes import kernels, python_rule, walk
 from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
+from pkd.engine.nodes.ranges import find_ranges
 from pkd.graph import DECIDE, SETTLED, Graph, Side
 from pkd.model import Episode, ModelError, Transition
-from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, OVER_SETS, PYTHON
+from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON
 
 __all__ = ["NodeEngine"]
 
@@ -189,9 +190,12 @@ class NodeEngine(Compiled):
         """Memory that only some rules need: (of values over KL balls, of the other ones)."""
         longest = int(np.diff(self.row_ptr).max(initial=1))
         if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
+            gaps, seen_gaps, p = np.zeros((3, longest))
+            exact = belief.form in OVER_SETS and belief.rounds > ONE_ROUND
+            if longest < kernels.MANY and not exact:
+                return kernels.SetMemory(gaps, None, None, None, None), None
             last = int(self.row_ptr[len(self.features)])
             end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
-            gaps, seen_gaps, p = np.zeros((3, longest))
             return kernels.SetMemory(gaps, seen_gaps, p, end, seen), None
         if belief.form == L1_BALL:
             order = np.zeros(longest, np.int64)
@@ -217,21 +221,15 @@ class NodeEngine(Compiled):
         return self._find_caps(self.program)
 
     def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
-        cap, width, *_ = self._find_ranges(program)
-        return cap, width
-
-    def _find_ranges(self, program: kernels.Program, layers: int = 2) -> tuple[np.ndarray, ...]:
-        """Caps and widths of the groups, (H + 1, groups), and [lo, hi] of the nodes."""
-        hi, lo = np.tile(self.flat.final[0], (layers, 1)), np.tile(self.flat.final[0], (layers, 1))
-        hi_settled, lo_settled = self.flat.final[1].copy(), self.flat.final[1].copy()
-        cap, width = np.zeros((2, self.horizon + 1, len(program.group_matrix)))
-        limits = reward_limits(self.rewards)
-        for part in self._find_portions(program):
-            kernels.ranges(program, *limits, hi, lo, hi_settled, lo_settled, cap, width, *part)
-        return cap, width, lo, hi, lo_settled, hi_settled
+        found = find_ranges(program, *reward_limits(self.rewards), self.flat.final, 2)
+        return found.cap, found.width
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        _, _, lo, hi, lo_settled, hi_settled = self._find_ranges(self.full, self.horizon)
+        layers = max(self.horizon, 2)
+        limits = reward_limits(self.rewards)
+        _, _, lo, hi, lo_settled, hi_settled = find_ranges(
+            self.full, *limits, self.flat.final, layers
+        )
         for t in range(self.horizon):
             nodes = np.fromiter(self.graph.members[t], np.int64)
             yield from self._find_extremes(
@@ -284,7 +282,7 @@ class NodeEngine(Compiled):
     def episodes(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
-        count, due = kernels.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
+        count, due, _ = walk.episodes(self.walk, world, policy, tally, rng, NO_PATH, returns)
         return int(count), bool(due)
 
     def call_walk(
@@ -298,14 +296,14 @@ class NodeEngine(Compiled):
     def new_path(self) -> np.ndarray:
         """Memory for the moves of the longest possible episode."""
         levels = len(self.full.levels)
-        return np.zeros(((self.horizon + 1) * levels, kernels.PATH))
+        return np.zeros(((self.horizon + 1) * levels, walk.PATH))
 
     def record(
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
     ) -> tuple[Episode, bool]:
-        path = self.new_path()
-        total, due, moves = kernels.rollout(self.walk, world, policy, tally, rng, path)
-        return self.name_path(path[:moves], float(total)), bool(due)
+        path, returns = self.new_path(), np.zeros(1)
+        _, due, moves = walk.episodes(self.walk, world, policy, tally, rng, path, returns)
+        return self.name_path(path[:moves], float(returns[0])), bool(due)
 
     def name_path(self, path: np.ndarray, total: float) -> Episode:
         """The path of a rollout in the values of the model."""
@@ -368,4 +366,4 @@ class NodeEngine(Compiled):
         return dict(zip(self.features, totals.tolist(), strict=True))
 
 
-NO_PATH = np.zeros((0, kernels.PATH))
+NO_PATH = np.zeros((0, walk.PATH))

@@ -1,4 +1,4 @@
-"""Backward sweeps, episodes and the fused learning loop over a list of nodes.
+"""Backward sweeps and the fused learning loop over a list of nodes.
 
 A node is a state (x, y). A *cell* holds the actions of a node in one part of an episode; an action
 is a list of branches (probability, reward, pair); a *pair* (z, y') is a law row with the nodes
@@ -22,22 +22,17 @@ from typing import NamedTuple
 import numpy as np
 
 from pkd.engine.bonus import (
-    count,
-    count_reward,
     estimate,
-    estimate_reward_sets,
-    estimate_sets,
     factors,
     hope,
     is_capped,
     keep_largest,
     most_seen,
-    rank_new,
     set_marks,
 )
-from pkd.engine.jit import jit
-from pkd.engine.random import draw, uniform
-from pkd.engine.set_values import CERTAIN, gain, gain_l1, gains_at_once, sort_gaps
+from pkd.engine.jit import inner, jit
+from pkd.engine.nodes.walk import rollout
+from pkd.engine.set_values import CERTAIN, Place, gain, gain_l1, gains_at_once, sort_gaps
 from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
@@ -105,32 +100,39 @@ class Other(NamedTuple):
 
 
 class SetMemory(NamedTuple):
-    """Memory that only values over sets of laws need."""
+    """Memory that only values over sets of laws need; all but `gaps` is for pairs one by one.
+
+    Where no pair is taken by itself the rest is None, and no code for it is compiled.
+    """
 
     gaps: np.ndarray  # (most outcomes of a row,)
-    seen_gaps: np.ndarray  # (most outcomes of a row,) those of one row's seen outcomes
-    p: np.ndarray  # (most outcomes of a row,) their probabilities
-    end: np.ndarray  # (unknown rows,): its outcomes of positive probability end here in `seen`
-    seen: np.ndarray  # (outcomes of unknown rows,), from row_ptr[z] on
+    seen_gaps: np.ndarray | None  # (most outcomes of a row,) those of one row's seen outcomes
+    p: np.ndarray | None  # (most outcomes of a row,) their probabilities
+    # (unknown rows,): its outcomes of positive probability end here in `seen`
+    end: np.ndarray | None
+    seen: np.ndarray | None  # (outcomes of unknown rows,), from row_ptr[z] on
 
 
 # From so many outcomes on a row is mostly unseen: pairs then take their seen outcomes one by one.
+# So do exact values, which need a search for each pair.
 MANY = 16
+NEXT = Place(1)
 
 
-@jit()
-def list_seen(row_ptr, p, sets):
+@inner()
+def list_seen(row_ptr, p, end, seen):
     """Lists the outcomes of positive probability of each unknown row."""
-    for z in range(sets.end.shape[0]):
-        k = row_ptr[z]
-        for i in range(row_ptr[z], row_ptr[z + 1]):
-            if p[i] > 0.0:
-                sets.seen[k] = i - row_ptr[z]
-                k += 1
-        sets.end[z] = k
+    if seen is not None:  # the compiler leaves out what is None
+        for z in range(end.shape[0]):
+            k = row_ptr[z]
+            for i in range(row_ptr[z], row_ptr[z + 1]):
+                if p[i] > 0.0:
+                    seen[k] = i - row_ptr[z]
+                    k += 1
+            end[z] = k
 
 
-@jit()
+@inner()
 def pack(g, b, s):
     """Brings `packed` and `seen` up to date with the law of a belief."""
     for i in range(g.packing.shape[0]):
@@ -143,7 +145,7 @@ def pack(g, b, s):
                 break
 
 
-@jit()
+@inner()
 def fill_bonus(g, b, out):
     """The factor and the scale of the bonus of each pair: the same in every layer."""
     for i in range(g.pair_row.shape[0]):
@@ -175,28 +177,25 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     if top == g.horizon:
         pack(g, b, s)
         if sets is not None and b.form in (CERTIFIED, KL_BALL):
-            list_seen(g.row_ptr, b.p, sets)
+            list_seen(g.row_ptr, b.p, sets.end, sets.seen)
         elif other is None and b.form != NO_BONUS:
             fill_bonus(g, b, s.bonus)
-    levels, settlement, horizon, n_unknown = g.levels, g.settlement, g.horizon, g.n_unknown
-    group_first, group_last, group_pair, group_ptr = (
-        g.group_first,
-        g.group_last,
-        g.group_pair,
-        g.group_ptr,
-    )
-    group_node, group_matrix, pair_row = g.group_node, g.group_matrix, g.pair_row
+    # Not more than three in a line: from four on Python makes a tuple of them.
+    levels, settlement = g.levels, g.settlement
+    horizon, n_unknown = g.horizon, g.n_unknown
+    group_first, group_last = g.group_first, g.group_last
+    group_pair, group_ptr, group_node = g.group_pair, g.group_ptr, g.group_node
+    group_matrix, pair_row = g.group_matrix, g.pair_row
     form, factor, scale = b.form, s.bonus[0], s.bonus[1]
-    cell_first, cell_last, cell_node, cell_choice = (
-        g.cell_first,
-        g.cell_last,
-        g.cell_node,
-        g.cell_choice,
-    )
-    action_ptr, action_mean, means, branch_ptr = g.action_ptr, g.action_mean, b.mean, g.branch_ptr
-    branch_p, branch_reward, branch_pair = g.branch_p, g.branch_reward, g.branch_pair
-    v, settled, e, packed, seen = s.v, s.settled, s.e, s.packed, s.seen
-    caps, widths, mean, square, shift = s.cap, s.width, s.rows[0], s.rows[1], s.rows[2]
+    cell_first, cell_last = g.cell_first, g.cell_last
+    cell_node, cell_choice = g.cell_node, g.cell_choice
+    action_ptr, action_mean, means = g.action_ptr, g.action_mean, b.mean
+    branch_ptr, branch_p = g.branch_ptr, g.branch_p
+    branch_reward, branch_pair = g.branch_reward, g.branch_pair
+    v, settled, e = s.v, s.settled, s.e
+    packed, seen = s.packed, s.seen
+    caps, widths = s.cap, s.width
+    mean, square, shift = s.rows[0], s.rows[1], s.rows[2]
     ceiling = np.inf if form == NO_BONUS else b.ceiling
     changed = False
     for t in range(top, bottom - 1, -1):
@@ -233,12 +232,9 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                     for i in range(pairs):
                         mean[i] = 0.0
                     for j in range(size):
-                        v_j, row = (
-                            source[group_node[at + j]],
-                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
-                        )
-                        for i in range(pairs):
-                            mean[i] += row[i] * v_j
+                        v_j, place = source[group_node[at + j]], Place(matrix + j * pairs)
+                        for i in range(Place(pairs)):
+                            mean[i] += packed[place + i] * v_j
                     for i in range(pairs):
                         e[first + i] = mean[i]
                     continue
@@ -266,13 +262,10 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                     shift[i] = source[group_node[at + seen[pair_row[first + i]]]]
                 if open_pairs > 0:
                     for j in range(size):
-                        v_j, row = (
-                            source[group_node[at + j]],
-                            packed[matrix + j * pairs : matrix + (j + 1) * pairs],
-                        )
-                        for i in range(pairs):
+                        v_j, place = source[group_node[at + j]], Place(matrix + j * pairs)
+                        for i in range(Place(pairs)):
                             d = v_j - shift[i]
-                            w = row[i] * d
+                            w = packed[place + i] * d
                             mean[i] += w
                             square[i] += w * d
                 for i in range(pairs):
@@ -282,21 +275,21 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
                         e[first + i] = min(cap, value)
                     else:
                         e[first + i] = cap
-            for cell in range(levels[level, 0], levels[level, 1]):
+            for cell in range(Place(levels[level, 0]), Place(levels[level, 1])):
                 if cell_first[cell] > t:
                     break
                 if cell_last[cell] < t:
                     continue
-                lo, hi = action_ptr[cell], action_ptr[cell + 1]
+                lo, hi = Place(action_ptr[cell]), Place(action_ptr[cell + NEXT])
                 if follow and level < CHANCES:
-                    lo += policy[t, cell_choice[cell]]
-                    hi = lo + 1
+                    lo += Place(policy[t, cell_choice[cell]])
+                    hi = lo + NEXT
                 best = 0.0
-                which = 0
+                which = Place(0)
                 for a in range(lo, hi):
                     extra = means[action_mean[a]] if action_mean[a] >= 0 else 0.0
                     q = 0.0
-                    for k in range(branch_ptr[a], branch_ptr[a + 1]):
+                    for k in range(Place(branch_ptr[a]), Place(branch_ptr[a + NEXT])):
                         pair = branch_pair[k]
                         after = e[pair] if pair >= 0 else source[-1 - pair]
                         value = branch_reward[k] + extra + after
@@ -321,7 +314,7 @@ def sweep(g, b, s, sets, other, policy, follow, keep, top, bottom):
     return value, changed
 
 
-@jit()
+@inner()
 def value_over_sets(
     v, nodes, at, size, packed, matrix, first, pairs, pair_row, pair_weight, n, ells, radius, sign,
     rounds, c1, c2, free, p, row_ptr, gaps, seen_gaps, seen_p, end, seen, cap, width, rows, e,
@@ -344,7 +337,8 @@ def value_over_sets(
     if sign < 0.0:
         edge = other
     unit = 1.0 / spread
-    a, square, level, gains = rows[0], rows[1], rows[2], rows[3]
+    a, square = rows[0], rows[1]
+    level, gains = rows[2], rows[3]
     for j in range(size):
         gaps[j] = abs(edge - v[nodes[at + j]]) * unit
     for i in range(pairs):
@@ -357,7 +351,7 @@ def value_over_sets(
         if level[i] >= CERTAIN:  # nothing is refuted
             e[first + i] = edge
             continue
-        if not few or rounds > ONE_ROUND:
+        if seen is not None and (not few or rounds > ONE_ROUND):
             begin = row_ptr[z]
             count = end[z] - begin
             a[i] = square[i] = 0.0
@@ -378,7 +372,7 @@ def value_over_sets(
         e[first + i] = value
 
 
-@jit()
+@inner()
 def value_of_others(
     gaps, order, draws, best, v, nodes, at, size, packed, matrix, first, pairs, pair_row, radius,
     row_ptr, n_unknown, top, e,
@@ -414,168 +408,6 @@ def value_of_others(
             e[first + i] = edge - max(mean - gained, 0.0)
 
 
-@jit()
-def ranges(g, low, high, hi, lo, hi_settled, lo_settled, cap, width, first, bottom):
-    """The possible return to go, [lo, hi](x, y), and for every group its cap max hi and its width.
-
-    low, high: (unknown rewards,); hi, lo: (2 or H, nodes) with END filled in; cap, width:
-    (H + 1, groups), the last layer is the settlement. Only the layers first..bottom, as in `sweep`.
-    """
-    layers = hi.shape[0]
-    for t in range(first, bottom - 1, -1):
-        settles, last = t == g.horizon, t == g.horizon - 1
-        hi_here, lo_here = (hi_settled, lo_settled) if settles else (hi[t % layers], lo[t % layers])
-        for level in range(g.levels.shape[0]):
-            if (
-                (level >= g.settlement) != settles
-                or (level == STEP and last)
-                or (level == LAST and not last)
-            ):
-                continue
-            if level >= CHANCES:
-                extremes(g, level, t, low, high, hi_here, lo_here, hi_here, lo_here, cap, width)
-            elif last:
-                extremes(
-                    g, level, t, low, high, hi_settled, lo_settled, hi_here, lo_here, cap, width
-                )
-            else:
-                hi_next, lo_next = hi[(t + 1) % layers], lo[(t + 1) % layers]
-                extremes(g, level, t, low, high, hi_next, lo_next, hi_here, lo_here, cap, width)
-
-
-@jit()
-def extremes(g, level, t, low, high, hi, lo, hi_out, lo_out, cap, width):
-    """The largest and smallest return to go of one level."""
-    for group in range(g.levels[level, 2], g.levels[level, 3]):
-        if g.group_first[group] > t:
-            break
-        if g.group_last[group] < t:
-            continue
-        top, bottom = -np.inf, np.inf
-        for j in range(g.group_ptr[group], g.group_ptr[group + 1]):
-            node = g.group_node[j]
-            top, bottom = max(top, hi[node]), min(bottom, lo[node])
-        cap[t, group], width[t, group] = top, top - bottom
-    for cell in range(g.levels[level, 0], g.levels[level, 1]):
-        if g.cell_first[cell] > t:
-            break
-        if g.cell_last[cell] < t:
-            continue
-        top, bottom = -np.inf, np.inf
-        for a in range(g.action_ptr[cell], g.action_ptr[cell + 1]):
-            r_low = r_high = 0.0
-            if g.action_mean[a] >= 0:
-                r_low, r_high = low[g.action_mean[a]], high[g.action_mean[a]]
-            for k in range(g.branch_ptr[a], g.branch_ptr[a + 1]):
-                pair = g.branch_pair[k]
-                if pair >= 0:
-                    group = g.pair_group[pair]
-                    # A decision reads the groups of CHANCE levels one layer later.
-                    at = t + 1 if level < CHANCES and group >= g.levels[LAST, 3] else t
-                    most, least = cap[at, group], cap[at, group] - width[at, group]
-                else:
-                    most, least = hi[-1 - pair], lo[-1 - pair]
-                top = max(top, g.branch_reward[k] + r_high + most)
-                bottom = min(bottom, g.branch_reward[k] + r_low + least)
-        hi_out[g.cell_node[cell]], lo_out[g.cell_node[cell]] = top, bottom
-
-
-class Walk(NamedTuple):
-    """What episodes go through: all cells, none left out and none inlined."""
-
-    horizon: int
-    cell_of_step: np.ndarray  # (nodes,) cell of a node before the last action; -1 where it stops
-    cell_of_last: np.ndarray  # (nodes,) cell of a decision node at the last action, or -1
-    cell_of_settled: np.ndarray  # (nodes of the settlement,) cell, or -1 where the episode stops
-    decisions: int  # cells below this one are decisions
-    cell_choice: np.ndarray  # (cells,) place of a decision in a policy
-    action_ptr: np.ndarray  # (cells + 1,)
-    action_reward: np.ndarray  # (actions,)
-    action_mean: np.ndarray  # (actions,)
-    action_note: np.ndarray  # (actions,) which note of the model, or -1
-    branch_ptr: np.ndarray  # (actions + 1,)
-    branch_p: np.ndarray  # (branches,) cumulative within an action
-    branch_row: np.ndarray  # (branches,) law row
-    branch_landing: np.ndarray  # (branches,)
-    landing_ptr: np.ndarray  # (landings + 1,)
-    landing_node: np.ndarray
-    final: np.ndarray  # (nodes,) paid at END
-    final_settled: np.ndarray  # (nodes of the settlement,)
-    row_ptr: np.ndarray  # (law rows + 1,)
-    n_unknown: int
-    start_node: np.ndarray  # (starts,)
-    start_p: np.ndarray  # (starts,) cumulative
-
-
-PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, branch
-
-
-@jit()
-def rollout(g, world, policy, tally, rng, path):
-    """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
-
-    path: (moves, PATH), filled from the first move on until it is full.
-    """
-    node = g.start_node[draw(g.start_p, np.int64(0), g.start_p.shape[0], uniform(rng))]
-    total = 0.0
-    due = settled = False
-    moves = t = 0
-    while True:
-        if settled:
-            cell = g.cell_of_settled[node]
-        elif t == g.horizon - 1 and g.cell_of_last[node] >= 0:
-            cell = g.cell_of_last[node]
-        else:
-            cell = g.cell_of_step[node]
-        if cell < 0:
-            return total + (g.final_settled[node] if settled else g.final[node]), due, moves
-        a = g.action_ptr[cell]
-        if cell < g.decisions:
-            a += policy[t, g.cell_choice[cell]]
-        r = g.action_reward[a]
-        w = g.action_mean[a]
-        if w >= 0:
-            lo, hi = world.reward_ptr[w], world.reward_ptr[w + 1]
-            x = world.reward_value[draw(world.reward_rows, lo, hi, uniform(rng))]
-            r += x
-            due = count_reward(tally, w, x, 1.0) or due
-        total += r
-        k = g.branch_ptr[a]
-        if g.branch_ptr[a + 1] - k > 1:
-            k = draw(g.branch_p, k, g.branch_ptr[a + 1], uniform(rng))
-        row, o = g.branch_row[k], 0
-        if g.row_ptr[row + 1] - g.row_ptr[row] > 1:
-            o = draw(world.rows, g.row_ptr[row], g.row_ptr[row + 1], uniform(rng)) - g.row_ptr[row]
-        if row < g.n_unknown:
-            due = count(tally, row, g.row_ptr[row] + o) or due
-        if moves < path.shape[0]:
-            path[moves, 0], path[moves, 1], path[moves, 2], path[moves, 3] = (
-                row,
-                o,
-                g.action_note[a],
-                r,
-            )
-            path[moves, 4], path[moves, 5], path[moves, 6] = cell, a, k
-        moves += 1
-        node = g.landing_node[g.landing_ptr[g.branch_landing[k]] + o]
-        if cell < g.decisions:
-            t += 1
-            settled = t == g.horizon
-
-
-@jit(nogil=True)
-def episodes(g, world, policy, tally, rng, path, returns):
-    """Plays episodes of a fixed policy until a plan is due or `returns` is full.
-
-    Returns how many, and whether a plan is due.
-    """
-    for k in range(returns.shape[0]):
-        returns[k], due, _ = rollout(g, world, policy, tally, rng, path)
-        if due:
-            return k + 1, True
-    return returns.shape[0], False
-
-
 @jit(nogil=True)
 def learn(
     g, walk, b, truth, s, truth_s, sets, paid, most, world, tally, prior, reward_ell, reward_low,
@@ -589,12 +421,9 @@ def learn(
     call to call. The compiler is the reason for so many parameters.
     """
     for k in range(upper.shape[0]):
-        estimate(g.row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high)
-        if sets is not None and b.form == CERTIFIED:
-            rank_new(g.row_ptr, tally)
-            estimate_sets(g.row_ptr, b, tally)
-            if paid is not None:
-                estimate_reward_sets(b, tally, reward_low, reward_high)
+        estimate(
+            g.row_ptr, b, tally, prior, sets, paid, True, rng, reward_ell, reward_low, reward_high
+        )
         changed = False
         for exact in range(2):  # one call in the text, so that the sweep is compiled once
             if exact == 1 and not changed and not np.isnan(state[1]):

@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 
 from pkd.engine.nodes.kernels import CHANCES as FIRST_CHANCE_LEVEL
-from pkd.engine.nodes.kernels import Program, Walk
+from pkd.engine.nodes.kernels import Program
+from pkd.engine.nodes.walk import Walk
 from pkd.engine.segments import accumulate, lengths_to_ptr, spread, take
 from pkd.graph import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STEP, STOP, Graph
 from pkd.model import ModelError

@@ -16,15 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from pkd.engine.bonus import hope
-from pkd.engine.jit import jit
-from pkd.engine.set_values import gain, gain_l1, sort_gaps, table_gain
+from pkd.engine.jit import inner
+from pkd.engine.set_values import gain, gain_l1, relative_variance, sort_gaps, table_gain
 from pkd.optimism import SUM
 
 Offset = np.uintp
 AT_ONCE = 5  # outcomes that a loop takes; `copies` holds this many stretches of columns
 
 
-@jit()
+@inner()
 def copy(v, at, stride, n, copies, to):
     """Copies V[at + stride i] to copies[to + i]; returns `to`."""
     step = Offset(stride)
@@ -33,19 +33,19 @@ def copy(v, at, stride, n, copies, to):
     return to
 
 
-@jit()
+@inner()
 def mass_of(p, j, hi):
     """The probability of outcome j; 0 beyond the last."""
     return p[j] if j < hi else 0.0
 
 
-@jit()
+@inner()
 def offset_of(x, j, hi, columns, base):
     """Where the stretch of outcome j begins; that of the last one beyond it."""
     return Offset(x[min(j, hi - 1)] * columns + base)
 
 
-@jit()
+@inner()
 def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight, out):
     """out[i] = constant + sum_k p_k V[o_k + i] over m outcomes.
 
@@ -64,7 +64,7 @@ def mix(v, m, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, constant, keep, weight,
             out[i] = out[i] + weight * value if keep else value
 
 
-@jit()
+@inner()
 def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weight, out, copies):
     """out[i] = constant + sum_j p_j V[x_j, base + stride i] over outcomes lo <= j < hi.
 
@@ -107,7 +107,7 @@ def expectation(x, p, lo, hi, v, columns, base, stride, n, constant, keep, weigh
             mix(copies, hi - j, p0, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, start, more, share, out)
 
 
-@jit()
+@inner()
 def optimistic_mix(
     x, p, lo, hi, v, columns, base, n, form, factor, term, constant, ceiling, keep, weight, q
 ):
@@ -137,7 +137,7 @@ def optimistic_mix(
         q[i] = q[i] + weight * value if keep else value
 
 
-@jit()
+@inner()
 def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
     """e[i] = sum_k p_k d and s[i] = sum_k p_k d^2, with d = V[o_k + i] - V[o0 + i].
 
@@ -151,7 +151,7 @@ def add_moments(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, e, s):
         s[i] = (s[i] if more else 0.0) + ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4))
 
 
-@jit()
+@inner()
 def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, copies):
     """The first two moments of V around its value at outcome lo.
 
@@ -172,7 +172,7 @@ def moments(x, p, lo, hi, v, columns, base, stride, n, e, s, copies):
         add_moments(copies, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, j > lo + 1, e, s)
 
 
-@jit()
+@inner()
 def add_bonus(
     v0, e, s, n, form, factor, term, scale, ranged, low, high, constant, ceiling, keep, weight, q
 ):
@@ -187,7 +187,7 @@ def add_bonus(
         q[i] = q[i] + weight * value if keep else value
 
 
-@jit()
+@inner()
 def add_edges(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge):
     """`add_moments`, and edge[i] = the largest sign d over these outcomes and outcome o0 itself."""
     for i in range(n):
@@ -200,7 +200,7 @@ def add_edges(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge):
         edge[i] = max(edge[i] if more else 0.0, far)
 
 
-@jit()
+@inner()
 def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge, room):
     """`moments` with the edge over all outcomes, seen or not; room[i] = V at outcome lo.
 
@@ -235,7 +235,7 @@ def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge
             raise_edges(v, o1, o2, o3, o4, step, n, sign, room, edge)
 
 
-@jit()
+@inner()
 def raise_edges(v, o1, o2, o3, o4, step, n, sign, v0, edge):
     """edge[i] = the larger of it and sign (V - v0) at four outcomes that were never seen."""
     if sign > 0.0:
@@ -250,7 +250,7 @@ def raise_edges(v, o1, o2, o3, o4, step, n, sign, v0, edge):
             edge[i] = max(edge[i], v0[i] - top)
 
 
-@jit()
+@inner()
 def exact_gains(
     x, p, lo, hi, v, columns, base, stride, n, sign, v0, edge, level, rounds, gaps, out
 ):
@@ -263,15 +263,21 @@ def exact_gains(
         out[i] = gain(p, lo, 1, gaps, hi - lo, level, rounds)
 
 
-@jit()
+@inner()
 def table_gains(e, s, edge, n, sign, table, at, out):
-    """out[i] = an upper bound of the gain from the moments, by the table of the row."""
+    """out[i] = an upper bound of the gain from the moments, by the table of the row.
+
+    Two loops: divisions are vectorised, looking up is not. edge[i] becomes the gap to the edge.
+    """
     for i in range(n):
         a = max(edge[i] - sign * e[i], 0.0)
-        out[i] = table_gain(a, s[i] - e[i] * e[i], table, at)
+        out[i] = relative_variance(a, s[i] - e[i] * e[i])
+        edge[i] = a
+    for i in range(n):
+        out[i] = table_gain(edge[i], out[i], table, at)
 
 
-@jit()
+@inner()
 def add_set_values(
     v0, e, s, gains, n, sign, mvp, factor, term, scale, ranged, low, high, constant, ceiling, keep,
     weight, q,
@@ -288,7 +294,7 @@ def add_set_values(
         q[i] = q[i] + weight * value if keep else value
 
 
-@jit()
+@inner()
 def add_other_values(
     draws, ball, x, p, lo, hi, row_x, row_ptr, row, n_unknown, v, columns, base, stride, n, level,
     place, ranged, high, ceiling, constant, top, keep, weight, e, s, edge, gains, gaps, order,
@@ -313,7 +319,7 @@ def add_other_values(
             q[i] = q[i] + weight * value if keep else value
 
 
-@jit()
+@inner()
 def gains_l1(x, p, lo, hi, v, columns, base, stride, n, v0, edge, level, gaps, order, out):
     """out[i] = the gain over the set {q : |q - p|_1 <= level}, column by column."""
     step = Offset(stride)
@@ -327,7 +333,7 @@ def gains_l1(x, p, lo, hi, v, columns, base, stride, n, v0, edge, level, gaps, o
         out[i] = gain_l1(p, lo, 1, gaps, order, hi - lo, level)
 
 
-@jit()
+@inner()
 def largest_of_draws(
     draws, x, lo, hi, extra, v, columns, base, stride, n, place, ranged, high, ceiling, e, largest
 ):
@@ -352,7 +358,7 @@ def largest_of_draws(
                     largest[at], value = value, largest[at]
 
 
-@jit()
+@inner()
 def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
     """The extremes of the possible return to go over the outcomes of a law."""
     step = Offset(stride)
@@ -371,7 +377,7 @@ def spread(x, lo, hi, lo_v, hi_v, columns, base, stride, n, low, high):
                 high[i] = max(high[i], hi_v[at + step * i])
 
 
-@jit()
+@inner()
 def best_of_fans(q, actions, n, out, at, policy, mine):
     """out[at + i] = max_a q[i actions + a] and policy[mine + i] = the first a that attains it.
 

@@ -139,10 +139,20 @@ class StripeEngine(Compiled):
 
     # -- policies --------------------------------------------------------------------------------
 
-    def policy(self) -> Policy:
+    def policy(self, size: int | None = None) -> Policy:
         """The action of each state in each layer; `StripeArrays.choice_at` says where."""
         most = max((len(stripe.actions) for stripe in self.layout.stripes), default=1)
-        return np.zeros(self.arrays.stripes.policy_ptr[-1], np.uint8 if most <= 256 else np.int64)
+        size = int(self.arrays.stripes.policy_ptr[-1]) if size is None else size
+        return np.zeros(size, np.uint8 if most <= 256 else np.int64)
+
+    def _forget_choices(self) -> tuple[kernels.Stripes, Policy]:
+        """Stripes whose layers all write their choices to one place, for sweeps for values alone.
+
+        The choices of all layers would be the largest array of such a sweep.
+        """
+        g = self.arrays.stripes
+        largest = int(np.diff(g.policy_ptr).max(initial=0))
+        return g._replace(policy_ptr=np.zeros_like(g.policy_ptr)), self.policy(largest)
 
     def check_policy(self, policy: np.ndarray) -> None:
         expected = self.policy()
@@ -370,9 +380,11 @@ class StripeEngine(Compiled):
         plain, t = self.plain, h - 1
         with plain._lock:
             if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
+                self._free.clear()  # memory of sweeps with passes: there is room for one of them
                 derived = plain._derive(belief)
                 memory = plain._borrow(belief)
-                plain._sweep_to(t, belief, derived, memory, plain.policy(), follow=False)
+                g, choices = plain._forget_choices()
+                plain._sweep_to(t, belief, derived, memory, choices, follow=False, g=g)
                 plain._kept = belief, t, derived, memory
             _, _, derived, memory = plain._kept
             actions = self.model.actions(x, y)
@@ -445,7 +457,7 @@ class StripeEngine(Compiled):
         plain = self.plain
         belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
         derived = plain._derive(belief)
-        memory, policy, g = plain._borrow(belief), plain.policy(), plain.arrays.stripes
+        memory, (g, policy) = plain._borrow(belief), plain._forget_choices()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
         plain._sweep_layer(g, crew, belief, derived, -1, horizon, source, source, policy, False)

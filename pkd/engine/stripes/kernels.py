@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkd.engine.bonus import factors, is_capped
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.engine.set_values import PLACES, fill_table
 from pkd.engine.stripes.columns import (
     AT_ONCE,
@@ -109,7 +109,7 @@ class Layer(NamedTuple):
 STEP, LAST, CHANCES = 0, 1, 2
 
 
-@jit()
+@inner(allocates=True)
 def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
     """The extremes of the return to go in tiles[begin:end], over actions, branches and outcomes."""
     set_x, branch_p, branch_law, branch_target, branch_stride = (
@@ -177,7 +177,7 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
                             high_out[at + i] = max(high_out[at + i], largest + high[i])
 
 
-@jit(nogil=True)
+@jit(allocates=True, nogil=True)
 def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy, follow):
     """The values of tiles[begin:end], all of one level, in layer t.
 
@@ -302,20 +302,13 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                         factor, scale = factors(form, b.c1, b.c2, seen, ell)
                         term = scale * b.width
                         top = ceiling if keep else outer + ceiling
-                        if ranged:
+                        over_sets = tables is not None and form in (CERTIFIED, KL_BALL)
+                        mvp = not is_capped(seen, b.free, scale)
+                        if ranged and (mvp or not over_sets):
                             spread(
-                                row_x,
-                                lo,
-                                row_ptr[row + 1],
-                                low_v,
-                                high_v,
-                                columns,
-                                base,
-                                stride,
-                                n,
-                                low,
-                                high,
-                            )
+                                row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride,
+                                n, low, high,
+                            )  # fmt: skip
                         if tables is not None and form in (CERTIFIED, KL_BALL):
                             moments_and_edge(
                                 outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
@@ -330,7 +323,6 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                                     outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
                                     copies, edge, radius[row], b.rounds, gaps, gains,
                                 )  # fmt: skip
-                            mvp = not is_capped(seen, b.free, scale)
                             add_set_values(
                                 copies, e, s, gains, n, b.sign, mvp, factor, term, scale,
                                 ranged, low, high, constant, top, keep, weight, q,
@@ -413,7 +405,7 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
     return changed
 
 
-@jit()
+@jit(allocates=True)
 def tiles_of(g, level, t):
     """The tiles of a level that layer t needs."""
     found = np.empty(g.level_ptr[level + 1] - g.level_ptr[level], np.int64)
@@ -425,7 +417,7 @@ def tiles_of(g, level, t):
     return found[:count]
 
 
-@jit(nogil=True)
+@jit(allocates=True, nogil=True)
 def sweep_layer(g, b, c, tables, other, first, lo, hi, t, source, target, policy, follow):
     """One layer: level `first` from the next layer, then its CHANCE levels lo..hi - 1."""
     changed = 0

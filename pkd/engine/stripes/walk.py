@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkd.engine.bonus import count, count_reward
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.engine.random import draw, uniform
 
 
@@ -76,7 +76,7 @@ def reach(g, level, t, here, there):
                                     ] = True
 
 
-@jit()
+@inner()
 def pay(walk, world, tally, which, x, rng):
     """A reward of row `which`, known or drawn and counted: (reward, whether a plan is due)."""
     w = walk.mean[which, x]
@@ -87,7 +87,7 @@ def pay(walk, world, tally, which, x, rng):
     return value, count_reward(tally, w, value, 1.0)
 
 
-@jit()
+@inner()
 def rollout(g, walk, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
