@@ -105,7 +105,6 @@ class AutoscalerProblem:
 
     autoscaler: Autoscaler
     chain: Law
-    remarks: tuple[str, ...] = ()  # what the command line tells its user about the chain
 
     def model(self) -> Autoscaler:
         return self.autoscaler
@@ -144,12 +143,11 @@ def autoscaler(
     if found:
         raise ModelError(found)
     model = Autoscaler(horizon, loads, max_replicas, startup, price)
-    problem = AutoscalerProblem(model, chain)
-    if log is not None:
-        fitted = pkd.fit_law(model, log)
-        problem = AutoscalerProblem(model, fitted, fitted.remarks)
+    loaded = None if log is None else pkd.fit_law(model, log)
+    problem = AutoscalerProblem(model, chain if loaded is None else loaded)
     law = DELAYS if inter_arrival is None else inter_arrival
-    return Delayed(problem, law, max_delay, delay_law)
+    remarks = () if loaded is None else loaded.remarks
+    return Delayed(problem, law, max_delay, delay_law, remarks=remarks)
 
 
 class Fleet(NamedTuple):

@@ -178,11 +178,6 @@ class Delayed:
         return self._unknown
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the command line tells its user about the base."""
-        return tuple(getattr(self.problem, "remarks", ()))
-
-    @property
     def picture(self) -> Callable[[pkd.Plan], Any] | None:
         """The base's own picture of a policy under delay; None: it is drawn as any other."""
         draw = getattr(self.problem, "late_picture", None)
