@@ -37,6 +37,14 @@ class FittedLaw:
     def __repr__(self) -> str:
         return f"<FittedLaw of {self.log.source}>"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know of the log: how much there is, and what is missing."""
+        said = self.log.summary().splitlines()
+        if self.log.unseen:
+            said[-1] += ": there the law is uniform"
+        return tuple(said)
+
     def __call__(self, z: Any) -> dict[Any, float]:
         seen = self.log.get(z, {})
         outcomes = tuple(seen) if z in self.log.rewards else tuple(self._model.outcomes(z))

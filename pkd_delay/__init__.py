@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pkd_delay.benchmark import normalised_score as normalised_score
     from pkd_delay.delay_kernel import DelayKernel as DelayKernel
     from pkd_delay.driving import drive as drive
+    from pkd_delay.driving import play as play
     from pkd_delay.envs import late_vector as late_vector
     from pkd_delay.fitting import FittedDelay as FittedDelay
     from pkd_delay.inter_arrival import InterArrival as InterArrival
@@ -90,6 +91,7 @@ _HOME_OF = {
     "write_law": "law_file",
     "optimistic_plan": "planning",
     "plan": "planning",
+    "play": "driving",
     "simulate": "simulator",
 }
 _MODULES = ("hard", "l1", "pomdp", "remez", "sat")  # of pkd_delay.theory

@@ -11,6 +11,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pkd import ModelError
+from pkd_delay.flag_values import read_pairs, read_probability, read_steps
 
 if TYPE_CHECKING:
     import pkd
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     which = group.add_mutually_exclusive_group()
     which.add_argument(
-        "--action-delay", type=_read_steps, metavar="D", help="every command comes D steps late"
+        "--action-delay", type=read_steps, metavar="D", help="every command comes D steps late"
     )
     which.add_argument(
         "--action-delay-law",
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("missing observations")
     group.add_argument(
-        "--missing", type=_read_probability, metavar="P", help="a state goes missing with P"
+        "--missing", type=read_probability, metavar="P", help="a state goes missing with P"
     )
     group.add_argument(
         "--missing-returned",
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--longest-gap",
-        type=_read_steps,
+        type=read_steps,
         metavar="N",
         help="after N missing states in a row one is shown for sure (default: no such bound)",
     )
@@ -132,36 +133,11 @@ def _find_action(model: pkd.LateActions, word: str) -> Any:
     raise ModelError(f"--first-action {word}: expected one of {offer}")
 
 
-def _read_steps(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number of steps, found {text!r}")
-    return int(text)
-
-
 def _read_travel(text: str) -> dict[int, float]:
-    """0:.5,2:.5 as {0: .5, 2: .5}; whether it is a law is checked where it is used."""
-    law: dict[int, float] = {}
-    for part in text.split(","):
-        steps, colon, p = part.partition(":")
-        try:
-            value = float(p)
-        except ValueError:
-            colon = ""
-        if not colon or not steps.isdecimal():
-            raise argparse.ArgumentTypeError(
-                f"expected STEPS:PROBABILITY,..., such as 0:.5,2:.5, found {part!r}"
-            )
-        if int(steps) in law:
-            raise argparse.ArgumentTypeError(f"the travel time {steps} occurs twice")
-        law[int(steps)] = value
+    """0:.5,2:.5 as {0: .5, 2: .5}."""
+    law = read_pairs(text, "steps", "0:.5,2:.5")
+    if min(law) < 0:
+        raise argparse.ArgumentTypeError(
+            f"the travel time {min(law)} is negative; expected a number of steps from 0 on"
+        )
     return law
-
-
-def _read_probability(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, found {text!r}")
-    return number

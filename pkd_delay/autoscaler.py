@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
+import pkd
 from pkd import CHANCE, ModelError, PartiallyKnownMDP
 from pkd_delay.inter_arrival import InterArrivalOf
 from pkd_delay.process import Delayed, DelayLawKind
 
 if TYPE_CHECKING:
-    from pkd.model import Branch
+    from matplotlib.axes import Axes
+
+    from pkd.model import Branch, Law
+    from pkd_delay.augmented import Augmented
 
 __all__ = [
     "Autoscaler",
@@ -100,13 +104,19 @@ class AutoscalerProblem:
     """An `Autoscaler` with the true load chain, without delay."""
 
     autoscaler: Autoscaler
-    chain: Mapping[str, Mapping[str, float]]
+    chain: Law
 
     def model(self) -> Autoscaler:
         return self.autoscaler
 
-    def law(self) -> Mapping[Any, Mapping[Any, float]]:
+    def law(self) -> Law:
         return self.chain
+
+    def late_picture(self, model: Augmented, plan: pkd.Plan) -> Axes:
+        """The policy under delay: a table for each age of the metrics."""
+        from pkd_delay.autoscaler_picture import draw_policy
+
+        return draw_policy(model, plan)
 
 
 def autoscaler(
@@ -119,20 +129,25 @@ def autoscaler(
     delay_law: DelayLawKind = "known",
     loads: Mapping[str, float] = LOADS,
     chain: Mapping[str, Mapping[str, float]] = CHAIN,
+    log: str | None = None,
 ) -> Delayed:
     """The autoscaler with metrics that are up to `max_delay` ticks late.
 
     By default the delay wanders between 0 and 3 ticks, mostly 1 to 3: Delta is -1, 0, 1 with .2,
-    .4, .4. The delay depends on nothing.
+    .4, .4. The delay depends on nothing. `log`: a CSV file of (z, x') = (load, next load) in place
+    of the chain.
     """
     found = _find_faults(horizon, max_replicas, loads, chain)
     if startup < 0:
         found.append(f"startup is {startup!r}; expected at least 0")
     if found:
         raise ModelError(found)
-    problem = AutoscalerProblem(Autoscaler(horizon, loads, max_replicas, startup, price), chain)
+    model = Autoscaler(horizon, loads, max_replicas, startup, price)
+    loaded = None if log is None else pkd.fit_law(model, log)
+    problem = AutoscalerProblem(model, chain if loaded is None else loaded)
     law = DELAYS if inter_arrival is None else inter_arrival
-    return Delayed(problem, law, max_delay, delay_law)
+    remarks = () if loaded is None else loaded.remarks
+    return Delayed(problem, law, max_delay, delay_law, remarks=remarks)
 
 
 class Fleet(NamedTuple):

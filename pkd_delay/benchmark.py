@@ -99,11 +99,11 @@ def compute_scores(id: str) -> Scores:  # noqa: A002  # Gymnasium's own word
 
 
 def _score_late_news(late: Any) -> tuple[float, float, float]:
+    from pkd_delay.blind import Blind
     from pkd_delay.planning import plan
-    from pkd_delay.rivals import IgnoringDelay
 
     delayed = late.problem()
-    ignoring = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
+    ignoring = Blind(delayed.known(), pkd.plan(delayed.base, delayed.base_law))
     return (
         plan(delayed).value,
         float(pkd.evaluate(delayed.known(), delayed.law(), ignoring)),

@@ -35,39 +35,59 @@ def peel(model: PartiallyKnownMDP, base: PartiallyKnownMDP, x: Any, y: Any) -> t
     >>> peel(late, chain, x, y)
     (0, None, 0)
     """
+    return _peel(_find_layers(model, base), x, y)
+
+
+Layer = Augmented | transform.Transformed
+
+
+def _peel(layers: list[Layer], x: Any, y: Any) -> tuple[Any, Any, int]:
     age = 0
-    for _ in range(_count_layers(model) - _count_layers(base)):
-        if isinstance(model, Augmented):
-            x, y, queue, _ = model.read(x, y)
+    for layer in layers:
+        if isinstance(layer, Augmented):
+            x, y, queue, _ = layer.read(x, y)
             age += len(queue or ())
-            model = model.base
-        elif isinstance(model, transform.Transformed):
-            age += model.count_unseen(y)
-            y, model = y.y, model.base
+        else:
+            age += layer.count_unseen(y)
+            y = y.y
     return x, y, age
 
 
-def _count_layers(model: PartiallyKnownMDP) -> int:
-    """How many transformers are around the innermost model."""
-    layers = 0
-    while isinstance(model, Augmented | transform.Transformed):
-        layers, model = layers + 1, model.base
+def _find_layers(model: PartiallyKnownMDP, base: PartiallyKnownMDP) -> list[Layer]:
+    """The transformers of a model that are not those of its base, the outermost first."""
+    layers, inside = _list_layers(model), _list_layers(base)
+    return layers[: len(layers) - len(inside)]
+
+
+def _list_layers(model: PartiallyKnownMDP) -> list[Layer]:
+    layers = []
+    while isinstance(model, Layer):
+        layers.append(model)
+        model = model.base
     return layers
 
 
 class Blind:
     """A policy that follows a plan for the base as if nothing were late or missing.
 
-    If the base cannot be in the shown state at step h, the plan is asked for the step at which the
-    base was there, or for the last one before it.
+    `model` is a transformed one, whose base the plan is for. If the base cannot be in the shown
+    state at step h, the plan is asked for the step at which the base was there, or for the last one
+    before it.
+
+    >>> import pkd, pkd_delay
+    >>> from pkd_delay.problems import two_state_chain
+    >>> late = pkd_delay.DelayedMDP.constant(two_state_chain(stay=0.1), 1)
+    >>> blind = Blind(late.known(), pkd.plan(late.mdp))
+    >>> round(pkd.evaluate(late, blind), 10)  # a state that moves on with .9
+    1.9
     """
 
     def __init__(self, model: PartiallyKnownMDP, plan: pkd.Plan) -> None:
-        self.model, self.plan, self.base = model, plan, plan.compiled.model
+        self.plan, self._layers = plan, _find_layers(model, plan.compiled.model)
         self._known: dict[tuple[int, Any, Any, int], Any] = {}
 
     def __call__(self, h: int, x: Any, y: Any) -> Any:
-        base_x, base_y, age = peel(self.model, self.base, x, y)
+        base_x, base_y, age = _peel(self._layers, x, y)
         key = (h, base_x, base_y, age)
         if key not in self._known:
             self._known[key] = self._find(*key)

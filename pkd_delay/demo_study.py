@@ -15,8 +15,9 @@ import numpy as np
 
 import pkd
 from pkd_delay.autoscaler import spot_autoscaler
+from pkd_delay.blind import Blind
 from pkd_delay.process import Delayed
-from pkd_delay.rivals import CountsPerState, IgnoringDelay, learn_ignoring_delay
+from pkd_delay.rivals import CountsPerState, learn_ignoring_delay
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -142,7 +143,7 @@ def _find_ignoring() -> float:
 
 
 def _evaluate_blind(delayed: Delayed, compiled: pkd.Compiled) -> float:
-    blind = IgnoringDelay(delayed, pkd.plan(delayed.base, delayed.base_law))
+    blind = Blind(delayed.known(), pkd.plan(delayed.base, delayed.base_law))
     return pkd.evaluate(compiled, delayed.law(), blind)
 
 

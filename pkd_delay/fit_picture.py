@@ -28,8 +28,9 @@ def draw_fit(fit: FittedDelay, axes: Sequence[Axes] | None = None) -> Sequence[A
     for i, one in enumerate(shown):
         left.plot([i, i], [one.low, one.high], color="0.6", linewidth=5, solid_capstyle="butt")
         left.plot(i, one.share, "o", color="black", markersize=4)
+    words = f"certified, {1 - fit.delta:.0%} for all" if fit.certified else "no guarantee"
     left.set(
-        title=f"does the next state come now? (certified, {1 - fit.delta:.0%} for all)",
+        title=f"does the next state come now? ({words})",
         xlabel="delay before → delay that is asked for",
         ylabel="probability",
         ylim=(-0.03, 1.03),

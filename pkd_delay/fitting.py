@@ -84,6 +84,7 @@ class FittedDelay:
     log: DelayLog
     evidence: Mapping[str, float]  # log of the probability of the log, for each form of law
     tests: tuple[AssumptionTest, ...]
+    certified: bool = True  # whether the largest delay was given, not read off the same log
 
     @property
     def law(self) -> DelayKernel:
@@ -95,7 +96,7 @@ class FittedDelay:
     def contains(self, law: Any) -> bool:
         """Whether a law lies in the confidence set; a mapping for laws per (state, action).
 
-        With probability 1 - delta the true law does.
+        With probability 1 - delta the true law does, if the largest delay was given (`certified`).
         """
         return all(
             one.low <= self._find(law, one.group).arrival(one.before, one.delay) <= one.high
@@ -179,6 +180,7 @@ def fit_delay(
         read,
         compare_forms(read.samples, largest, per_pair=per_pair),
         test_assumption(form, read, largest, per_pair, false_alarm),
+        certified=max_delay is not None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pkd import ModelError
 from pkd_delay.action_flags import asks_for_late_actions
+from pkd_delay.flag_values import read_pairs, read_steps
 
 if TYPE_CHECKING:
     import pkd
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     which = group.add_mutually_exclusive_group()
     which.add_argument(
-        "--delay", type=_read_steps, metavar="D", help="every state comes D steps late"
+        "--delay", type=read_steps, metavar="D", help="every state comes D steps late"
     )
     which.add_argument(
         "--inter-arrival",
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--max-delay",
-        type=_read_steps,
+        type=read_steps,
         metavar="D",
         help="the largest delay; needed with --inter-arrival LAW",
     )
@@ -181,12 +182,6 @@ def find_oddities(late: Delayed) -> list[str]:
     return found
 
 
-def _read_steps(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number of steps, found {text!r}")
-    return int(text)
-
-
 def _read_law(text: str) -> dict[int, float] | SavedLaw:
     """-1:.2,0:.5,2:.3 as {-1: .2, 0: .5, 2: .3}, or the law of a file.
 
@@ -199,21 +194,7 @@ def _read_law(text: str) -> dict[int, float] | SavedLaw:
             return read_law(text)
         except ModelError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
-    law: dict[int, float] = {}
-    for part in text.split(","):
-        delta, colon, p = part.partition(":")
-        try:
-            key, value = int(delta), float(p)
-        except ValueError:
-            colon = ""
-        if not colon:
-            raise argparse.ArgumentTypeError(
-                f"expected CHANGE:PROBABILITY,..., such as -1:.2,0:.5,2:.3, found {part!r}"
-            )
-        if key in law:
-            raise argparse.ArgumentTypeError(f"the change {key} occurs twice")
-        law[key] = value
-    return law
+    return read_pairs(text, "change", "-1:.2,0:.5,2:.3")
 
 
 def _read_lags(text: str) -> DelayKernel | SavedLaw:

@@ -2,23 +2,25 @@
 
 A constant delay, a law {Delta: probability} of how the delay of commands changes (the mirror image
 of `KnownDelay`), or `Lags`. `LateEnv(env, actions=law)` plays the model that
-`LateActions(base, law)` plans.
+`LateActions(base, law)` plans; `retell` tells a step of that environment as moves of that model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
 from typing import Any
 
 import attrs
 
 import pkd
-from pkd import ModelError, transform
-from pkd_delay.arrivals import Changes, Delay, read_delay
+from pkd import ModelError, Queue, Transition, transform
+from pkd_delay.arrivals import Changes, Delay, DelayRule, read_delay
 from pkd_delay.base import Base, Instead, survey
 from pkd_delay.delay_kernel import DelayKernel
 from pkd_delay.lags import Lags
 
-__all__ = ["InOrder", "LateActions"]
+__all__ = ["InOrder", "LateActions", "find_line", "retell"]
 
 
 @attrs.frozen
@@ -63,7 +65,8 @@ class LateActions(pkd.LateActions):
     The command of step h comes at step h + D_h, and the newest command that has come is executed.
     `law` is a constant delay, {Delta: probability}, `Lags` (each command has its own, so that a
     newer one may overtake), or a `DelayChain`. `first_action` is executed before the first command
-    has come; by default it is the first one that the base offers. Where the base's action sets
+    has come; by default it is the first one that the base offers. With "random" a constant delay
+    begins with random commands on their way, which the agent sees. Where the base's action sets
     differ, `instead` says what is done when an action is not on offer: (x, y, a) -> action.
 
     >>> import pkd, pkd_delay
@@ -88,7 +91,24 @@ class LateActions(pkd.LateActions):
         base = pkd.as_model(base)
         commands = None if instead is None else survey(base, instead).actions
         line = _read_line(law, max_delay)
+        self._drawn = 0  # random commands that are on their way at the start
+        if isinstance(first_action, str) and first_action == "random":
+            if line != pkd.Travel(line.longest):
+                raise ModelError('first_action="random" needs a constant delay of the actions')
+            first_action, self._drawn = None, line.longest
         super().__init__(base, line, first_action=first_action, commands=commands, instead=instead)
+
+    def start(self) -> Any:
+        start = super().start()
+        if not self._drawn:
+            return start
+        states = start.items() if isinstance(start, Mapping) else [(start, 1.0)]
+        queues = list(product(self.commands, repeat=self._drawn))
+        return {
+            (x, y._replace(in_force=queue[0], queue=Queue(queue))): p / len(queues)
+            for (x, y), p in states
+            for queue in queues
+        }
 
 
 class _OwnSamples(transform.OwnSamples, LateActions):
@@ -102,18 +122,59 @@ def _read_line(law: Delay | transform.Line, max_delay: int | None) -> transform.
     """The line that a law of LateEnv means."""
     if hasattr(law, "comes"):
         return law  # type: ignore[return-value]
-    rule = read_delay(law, max_delay, "actions")
+    line = find_line(read_delay(law, max_delay, "actions"))
+    if line is None:
+        raise ModelError(
+            f"the law of late actions is {law!r}; expected a constant delay, {{Delta: probability}}"
+            " with max_delay, or pkd_delay.Lags: a law of the step or state cannot be planned"
+        )
+    return line
+
+
+def find_line(rule: DelayRule) -> transform.Line | None:
+    """The line of commands that travel by a rule; None: it depends on the step or the state.
+
+    >>> find_line(read_delay(2, None, "actions"))
+    Travel(law={2: 1.0})
+    """
     if rule.constant:
         return pkd.Travel(rule.max_delay)
-    if isinstance(rule, Changes) and isinstance(rule.law, Lags):
-        travel: dict[int, float] = {}
-        for lag, p in enumerate(rule.law.probabilities):
-            lag = min(lag, rule.max_delay)
-            travel[lag] = travel.get(lag, 0.0) + p
-        return pkd.Travel(travel)
-    if isinstance(rule, Changes):
+    if not isinstance(rule, Changes):
+        return None
+    if not isinstance(rule.law, Lags):
         return InOrder(rule.law, rule.max_delay)
-    raise ModelError(
-        f"the law of late actions is {law!r}; expected a constant delay, {{Delta: probability}} "
-        "with max_delay, or pkd_delay.Lags: a law of the step or state cannot be planned"
-    )
+    travel: dict[int, float] = {}
+    for lag, p in enumerate(rule.law.probabilities):
+        lag = min(lag, rule.max_delay)
+        travel[lag] = travel.get(lag, 0.0) + p
+    return pkd.Travel(travel)
+
+
+def retell(
+    before: transform.OnWay, action: Any, after: transform.OnWay, moves: Sequence[Transition]
+) -> tuple[Transition, ...]:
+    """One step as moves of a `LateActions`: the action is sent, commands come, the base moves.
+
+    `before` and `after` are what is on its way around the step; `moves` are those of the base.
+
+    >>> start = transform.OnWay(None, "hold", Queue(["up"]))
+    >>> moved = [Transition(0, None, "up", 1, None, 2.0)]
+    >>> told = retell(start, "down", transform.OnWay(None, "up", Queue(["down"])), moved)
+    >>> [(move.y_next.phase, move.y_next.in_force, move.action) for move in told]
+    [('comes', 'hold', 'down'), ('acts', 'up', None), ('sends', 'up', None)]
+    """
+    in_force, queue, places = before.in_force, before.queue.push(action), [before]
+    while len(queue) > len(after.queue):
+        places.append(transform.OnWay(before.y, in_force, queue, 0, transform.COMES))
+        in_force, queue = queue.oldest, queue.pop()
+    places.append(transform.OnWay(before.y, in_force, queue, after.waited, transform.ACTS))
+    x, told, sent = moves[0].x, list[Transition](), action
+    for here, there in pairwise(places):
+        told.append(Transition(x, here, sent, x, there, 0.0))
+        sent = None
+    here = places[-1]
+    for move in moves:
+        there = after._replace(y=move.y_next)
+        told.append(Transition(move.x, here, None, move.x_next, there, move.reward))
+        here = there
+    return tuple(told)

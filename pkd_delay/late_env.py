@@ -9,22 +9,27 @@ last shown observation with its age, the actions whose effect is not shown yet, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+import attrs
 import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers.utils import create_zero_array
 
-from pkd import ModelError, TabularMDP, Transition
+import pkd
+from pkd import ModelError, PartiallyKnownMDP, Queue, Transition, transform
 from pkd_delay.arrivals import Arrivals, Changes, ChangesOf, Commands, Delay, DelayRule, read_delay
 from pkd_delay.augmented import Augmented, find_count_faults
 from pkd_delay.delay_kernel import DelayKernel
 from pkd_delay.inter_arrival import OneLawForAll
+from pkd_delay.late_actions import retell
+from pkd_delay.late_problem import Behind
 from pkd_delay.late_view import Message, Observation, Packing
-from pkd_delay.problem_env import DelayedEnvProblem, EnvProblem, ProblemEnv, find_words
-from pkd_delay.process import Delayed, DelayedMDP
+from pkd_delay.policy import DelayedPlan
+from pkd_delay.problem_env import ProblemEnv, Words, find_words
+from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
 
 __all__ = ["LateEnv", "Seen"]
@@ -113,8 +118,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         else:
             given = 0 if observations is None else observations
             self._rule = read_delay(given, max_delay, "observations")
-        self._delayed = env if isinstance(env, Delayed) else self._delay_problem()
-        self._words = find_words(self.env, self._delayed)
+        self._given = env if isinstance(env, Delayed) else None
         self._command_rule = read_delay(actions, max_delay, "actions")
         self._first, self._rewards, self._start = first_action, rewards, start
         self._refuse(observations is None and not isinstance(env, Delayed))
@@ -160,15 +164,6 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
 
         return ChangesOf(find_law, delayed.max_delay)
 
-    def _delay_problem(self) -> Delayed | None:
-        """The delayed problem of a base that is a problem itself; None: there is none."""
-        base, rule = self._base, self._rule
-        if base is None or not isinstance(rule, Changes):
-            return None
-        if isinstance(base.problem, TabularMDP):
-            return DelayedMDP(base.problem, rule.law, rule.max_delay)
-        return Delayed(base.problem, rule.law, rule.max_delay, instead=base.instead)
-
     def _refuse(self, nothing: bool) -> None:
         found = []
         if self._rewards not in ("shown", "at once"):
@@ -201,7 +196,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         options go to the environment.
         """
         options = dict(options or {})
-        self._given = options.pop("deltas", None)
+        self._deltas = options.pop("deltas", None)
         observation, info = self.env.reset(seed=seed, options=options or None)
         if seed is not None or self._rng is None:
             # A stream of its own: the base draws the same numbers as without this wrapper.
@@ -258,8 +253,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             self._commands.send(h, action, lag)
             action = self._commands.in_force
         delta, delay = self._rule.draw(self._line.delay, h, before, action, rng)
-        if self._given is not None:
-            delta = int(self._given[h - 1])
+        if self._deltas is not None:
+            delta = int(self._deltas[h - 1])
             delay = self._rule.follow(self._line.delay, delta)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._line.send(delta, delay)
@@ -294,10 +289,30 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         blank = create_zero_array(self.packing.seen)
         return Message(blank, {}, 0.0, first.in_force, first.since, first.on_way)
 
+    @cached_property
+    def _behind(self) -> Behind:
+        first = self._first
+        if self.packing.commands and not self._starts_randomly:
+            first = find_words(self.env, None).action(first)
+        rules = self._rule, self._command_rule
+        late = self._start == "late"
+        return Behind(self.env, self.horizon, *rules, first, self._given, late)
+
+    @cached_property
+    def _informed(self) -> Behind:
+        return attrs.evolve(self._behind, known_successors=True)
+
+    @cached_property
+    def _words(self) -> Words:
+        """With late actions a state is the (x, y) of a model: y holds the commands on their way."""
+        late = self.packing.commands or not isinstance(self.env.unwrapped, ProblemEnv)
+        return find_words(self.env, None if late else self._behind.delayed)
+
     def state_of(self, observation: Observation) -> Seen:
-        """(h, last shown state, queue, waited), as `plan.action(*seen)` takes it.
+        """(h, last shown state, queue, waited), as `DelayedPlan.action` takes it.
 
         A state of a discrete space is a number; a state of a problem is what its plan calls so.
+        With late actions it is (x, y) of `LateActions`: y has the commands that were on their way.
 
         >>> import pkd_delay
         >>> from pkd_delay.problems import two_state_chain
@@ -311,16 +326,26 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             raise ModelError("the environment has no horizon; give LateEnv(..., horizon=H)")
         if not observation.get("seen", 1):
             raise ModelError("nothing has been shown yet, so there is no state")
+        state = self._words.state(observation["observation"])
+        if self.packing.commands:
+            on_way = self.packing.read(observation, "on_way", "sent")
+            state = self._add_commands(state, observation["in_force"], on_way, observation["since"])
         queue = self.packing.read(observation, "pending", "age")
         return Seen(
             int(observation["step"]),
-            self._words.state(observation["observation"]),
+            state,
             tuple(map(self._words.action, queue)),
             int(observation["waited"]),
         )
 
-    def place_of(self, observation: Observation, model: Augmented) -> tuple[int, Any, Any]:
-        """(h, x, y) of a delayed model, as `OptimisticLearner.act` takes it.
+    def _add_commands(self, state: Any, in_force: Any, on_way: Iterable[Any], since: Any) -> Any:
+        """(x, y) of a `LateActions` from a state of its base."""
+        (x, y), name, line = self._words.read(state), self._words.action, self._behind.line
+        waited = int(since) if line is not None and line.counts else 0
+        return x, transform.OnWay(y, name(in_force), Queue(map(name, on_way)), waited)
+
+    def place_of(self, observation: Observation, model: PartiallyKnownMDP) -> tuple[int, Any, Any]:
+        """(h, x, y) of a late model, as `OptimisticLearner.act` and `pkd.Plan.action` take it.
 
         >>> import pkd, pkd_delay
         >>> from pkd_delay.problems import two_state_chain
@@ -336,8 +361,27 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         1
         """
         seen = self.state_of(observation)
-        x, y = self._words.read(seen.state)
-        return seen.step, *model.place(x, y, seen.queue, seen.waited)
+        x, y = seen.state if self.packing.commands else self._words.read(seen.state)
+        if isinstance(model, Augmented):
+            x, y = model.place(x, y, seen.queue, seen.waited)
+        return seen.step, x, y
+
+    def ask(
+        self, policy: DelayedPlan | pkd.Plan | pkd.OptimisticLearner, observation: Observation
+    ) -> Any:
+        """What a plan of `problem()`, or a learner of its model, does now, as `step` takes it.
+
+        >>> import pkd_delay
+        >>> lake = gym.make("FrozenLake-v1")
+        >>> env = LateEnv(lake, observations=1, actions=2, first_action=0, horizon=20)
+        >>> plan = pkd_delay.plan(env.problem())
+        >>> observation, _ = env.reset(seed=0)
+        >>> env.ask(plan, observation)
+        0
+        """
+        core = policy.core if isinstance(policy, DelayedPlan) else policy
+        act = core.act if isinstance(core, pkd.OptimisticLearner) else core.action
+        return self.code_of(act(*self.place_of(observation, core.compiled.model)))
 
     @property
     def late(self) -> LateEnv:
@@ -364,62 +408,60 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 "episode(): expected an episode that is over, of an environment with a horizon; "
                 "states and delays are not shown before"
             )
-        problem = self._base
-        states = [self._words.state(message.observation) for message in self._messages]
-        if problem is None and self._flags[0] and self._table is not None:
-            states[-1] = self._table.name_end(states[-1])
+        problem, name, told = self._base, self._words, self._messages
+        states = [name.state(message.observation) for message in told]
+        if problem is None and self._flags[0] and self._behind.table is not None:
+            states[-1] = self._behind.table.name_end(states[-1])
+        actions = tuple(map(name.action, self._actions))
+        moves = list(self._moves) if problem else self._make_moves(states)
+        opening = problem.opening if problem else ()
+        if self.packing.commands:
+            states = [
+                self._add_commands(state, m.in_force, m.on_way, m.since)
+                for state, m in zip(states, told, strict=True)
+            ]
+            ys = [y for _, y in states]
+            opening = tuple(_put_on_way(move, ys[0]) for move in opening)
+            steps = zip(ys, actions, ys[1:], moves, strict=False)
+            moves = [retell(*step) for step in steps]
         return Episode(
             horizon=self.horizon,
             states=tuple(states),
-            actions=tuple(map(self._words.action, self._actions)),
+            actions=actions,
             deltas=tuple(self._line.deltas),
             delays=tuple(self._line.delays),
-            moves=tuple(self._moves) if problem else self._make_moves(states),
-            opening=problem.opening if problem else (),
+            moves=tuple(moves),
+            opening=opening,
             final=problem.final if problem else 0.0,
         )
 
-    def _make_moves(self, states: Sequence[Any]) -> tuple[tuple[Transition, ...], ...]:
+    def _make_moves(self, states: Sequence[Any]) -> list[tuple[Transition, ...]]:
         """The moves of an environment whose observations are its states."""
-        return tuple(
+        return [
             (Transition(states[t], None, self._words.action(a), states[t + 1], None, told.paid),)
             for t, (a, told) in enumerate(zip(self._executed, self._messages[1:], strict=True))
-        )
+        ]
 
-    @cached_property
-    def _table(self) -> EnvProblem | None:
-        """The table of an environment that has one."""
-        base = self.env.unwrapped
-        tabular = hasattr(base, "P") and hasattr(base, "initial_state_distrib")
-        return EnvProblem(self.env, self.horizon) if tabular and self.horizon else None
+    def problem(self, *, known_successors: bool = False) -> pkd.Problem:
+        """The exact problem behind this environment, for `pkd_delay.plan` and `pkd_delay.learn`.
 
-    def problem(self) -> Delayed:
-        """The exact delayed problem behind this environment, for `pkd_delay.plan`.
-
-        It needs a transition table (FrozenLake, CliffWalking, Taxi, or a problem of `pkd`), actions
-        that are not late, and one law of Delta.
+        It needs a transition table (FrozenLake, CliffWalking, Taxi, or a problem of `pkd`), one law
+        of the delay of observations, and one of the actions. It is a `Delayed`, unless the actions
+        alone are late. known_successors: a learner of a table knows which states can follow.
 
         >>> import pkd_delay
-        >>> env = pkd_delay.LateEnv(gym.make("FrozenLake-v1"), 1, horizon=20)
+        >>> lake = gym.make("FrozenLake-v1")
+        >>> env = LateEnv(lake, observations=1, horizon=20)
         >>> round(pkd_delay.plan(env.problem()).value, 6)
         0.089623
+        >>> env = LateEnv(lake, actions=1, first_action=2, horizon=20)
+        >>> round(pkd_delay.plan(env.problem()).value, 6)
+        0.076359
         """
-        rule, late = self._rule, [f"problem() is not defined: {what}" for what in self._missing()]
-        if late:
-            raise ModelError(late)
-        if self._delayed is None:
-            assert isinstance(rule, Changes)
-            assert self._table is not None
-            self._delayed = DelayedEnvProblem(self._table, rule.law, rule.max_delay)
-        return self._delayed
+        return (self._informed if known_successors else self._behind).problem
 
-    def _missing(self) -> Iterator[str]:
-        """Why there is no exact problem behind this environment."""
-        if self.packing.commands:
-            yield "the actions are late"
-        if self._start == "late":
-            yield "the first observation is late"
-        if self._delayed is None and not isinstance(self._rule, Changes):
-            yield "the delays do not follow one law of Delta"
-        elif self._delayed is None and self._table is None:
-            yield "the environment has no transition table, or no horizon"
+
+def _put_on_way(move: Transition, first: transform.OnWay) -> Transition:
+    """A chance move of the base before the first command."""
+    y, y_next = (first._replace(y=y) for y in (move.y, move.y_next))
+    return attrs.evolve(move, y=y, y_next=y_next)

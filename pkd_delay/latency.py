@@ -21,14 +21,15 @@ from pkd_delay.lags import DelayChain, Lags
 from pkd_delay.process import Delayed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Latency", "Line", "measure", "measure_certified", "shift_law", "strip"]
 
 Cell = str | int | float
 Counts = Mapping[Any, Mapping[Any, float]]
-MOST_LABELS = 8  # more bars than this get no numbers: the axis shows them
+Interval = tuple[float, float]
+MOST_STATES = 300_000  # of a model in which a policy is followed over sets of laws
+SURELY, SURELY_NOT, UNKNOWN = "surely", "surely not", "unknown"
 
 
 @attrs.frozen
@@ -40,6 +41,13 @@ class Line:
     ignoring: float | None = None  # of an agent that ignores the lateness; None: not computed
     low: float | None = None  # certified bounds on the optimum
     high: float | None = None
+    ignoring_bounds: Interval | None = None  # certified ones; None: not computed
+    evidence: tuple[Any, ...] = ()  # the sets of laws behind the bounds
+
+    @property
+    def bounds(self) -> Interval:
+        """Certified bounds on the optimum."""
+        return self.low or 0.0, self.high or 0.0
 
 
 @attrs.frozen
@@ -98,19 +106,45 @@ class Latency:
         return line.value, "" if price is None else price, lost, ignoring
 
     def _bounds(self) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-        headers = (
+        headers = [
             self._first_header, "optimum at least", "optimum at most", "price at least",
-            "price at most",
-        )  # fmt: skip
-        rows: list[tuple[Cell, ...]] = []
-        before = self.lines[0]
-        for line in self.lines:
-            low, high = _find_price_bounds(before, line)
-            rows.append((line.tick, line.low or 0.0, line.high or 0.0, low, high))
-            before = line
+            "price at most", "if ignored, at least", "if ignored, at most",
+        ]  # fmt: skip
+        prices = [(0.0, 0.0), *self.price_bounds()]
+        rows: list[tuple[Cell, ...]] = [
+            (line.tick, *line.bounds, *price, *(line.ignoring_bounds or ("", "")))
+            for line, price in zip(self.lines, prices, strict=True)
+        ]
         if self.given is not None:
-            rows.append((self.given.tick, self.given.low or 0.0, self.given.high or 0.0, "", ""))
-        return headers, rows
+            ignoring = self.given.ignoring_bounds or ("", "")
+            rows.append((self.given.tick, *self.given.bounds, "", "", *ignoring))
+        if self.sensor_price is not None:
+            headers.append("a faster sensor pays")
+            pays = ["", *self.find_paying(), *([""] if self.given else [])]
+            rows = [(*row, cell) for row, cell in zip(rows, pays, strict=True)]
+        return tuple(headers), rows
+
+    def price_bounds(self) -> list[Interval]:
+        """Certified bounds on what each tick from the first on costs."""
+        return [_find_price_bounds(before, line) for before, line in pairwise(self.lines)]
+
+    def find_paying(self) -> list[str]:
+        """Whether a sensor pays that takes away each tick from the first on, at its price."""
+        price = self.sensor_price or 0.0
+        return [
+            SURELY if low > price else SURELY_NOT if high < price else UNKNOWN
+            for low, high in self.price_bounds()
+        ]
+
+    def find_best(self) -> list[int]:
+        """The delays that can be best, less the price of the sensor: no other is surely better."""
+        price, slowest = self.sensor_price or 0.0, len(self.lines) - 1
+        net = [
+            (line.bounds[0] - price * (slowest - d), line.bounds[1] - price * (slowest - d))
+            for d, line in enumerate(self.lines)
+        ]
+        most = max(low for low, _ in net)
+        return [d for d, (_, high) in enumerate(net) if high >= most]
 
     def prices(self) -> list[float]:
         """What each tick from the first on costs: V_{d-1} - V_d."""
@@ -125,14 +159,36 @@ class Latency:
     def sentences(self) -> list[str]:
         """What the numbers mean."""
         if self.certified:
-            # A price needs both of its lines.
-            value, price = (f"{1 - k * (self.delta or 0.0):.4g}" for k in (1, 2))
-            chances = f"each optimum holds with probability {value}, each price with {price}"
-            return [f"certified: {chances}, if the model is right"]
+            found = [self._say_certificate()]
+            if self.sensor_price is not None:
+                found.append(self._say_certified_sensor())
+            return found
         found = [self._say_cost()]
         if self.sensor_price is not None:
             found.append(self._say_sensor())
         return found
+
+    def _say_certificate(self) -> str:
+        """All lines that stand on the same sets of laws hold together."""
+        given = [] if self.given is None else [self.given]
+        events = len({line.evidence for line in [*self.lines, *given]})
+        delta = self.delta or 0.0
+        together = max(1 - events * delta, 0.0)
+        words = f"certified: all of this holds together with probability {together:.4g}"
+        if events > 1:
+            words += f", each optimum by itself with {1 - delta:.4g}"
+        return f"{words}, if the model is right"
+
+    def _say_certified_sensor(self) -> str:
+        best, slowest = self.find_best(), len(self.lines) - 1
+        at = f"At {self.sensor_price:.4g} per tick"
+        if best == [slowest]:
+            return f"{at} surely no faster sensor pays: the delay of {slowest} stays."
+        if len(best) == 1:
+            words = f"{at} a faster sensor surely pays down to a delay of {best[0]}"
+            return f"{words}, and no further." if best[0] else f"{words}."
+        words = f"{at} the best delay is one of {', '.join(map(str, best))}; the log leaves it open"
+        return f"{words}." if slowest in best else f"{words}, but some faster sensor surely pays."
 
     def _say_cost(self) -> str:
         law = self.lines[0] if self.shifted else self.given
@@ -163,69 +219,15 @@ class Latency:
 
     def draw(self) -> Figure:
         """Values above, the price of each tick below."""
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
+        from pkd_delay.latency_picture import draw_study
 
-        rows = 1 if self.certified else 2
-        figure = Figure(figsize=(6.4, 3.4 * rows + 0.6), layout="constrained")
-        axes = figure.subplots(rows, 1, squeeze=False, sharex=True)[:, 0]
-        self._draw_values(axes[0])
-        if not self.certified:
-            self._draw_prices(axes[1])
-        axes[-1].set_xlabel(self.axis)
-        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        words = "certified" if self.certified else "exact for the model's law"
-        figure.suptitle(f"{self.name}: what lateness costs ({words})")
-        return figure
-
-    def _draw_values(self, ax: Axes) -> None:
-        ticks = list(range(len(self.lines)))
-        if self.certified:
-            low, high = [x.low for x in self.lines], [x.high for x in self.lines]
-            ax.fill_between(ticks, low, high, color="0.8")  # type: ignore[arg-type]
-            ax.plot(ticks, high, "v-", color="black", label="at most")  # type: ignore[arg-type]
-            ax.plot(ticks, low, "^-", color="black", label="at least")  # type: ignore[arg-type]
-        else:
-            best = [line.value for line in self.lines]
-            ax.plot(ticks, best, "o-", color="black", label="optimum", zorder=3)  # type: ignore[arg-type]
-        blind = [(d, x.ignoring) for d, x in enumerate(self.lines) if x.ignoring is not None]
-        if blind:
-            ax.plot(
-                *zip(*blind, strict=True),
-                "s-",
-                color="tab:orange",
-                markersize=9,
-                linewidth=3,
-                label="lateness ignored",
-            )
-        if self.sensor_price is not None:
-            label = f"optimum less the sensor, {self.sensor_price:.3g} per tick"
-            ax.plot(ticks, self.net_values(), "d--", color="tab:blue", label=label)
-        if self.given is not None and self.given.value is not None:
-            label = f"optimum of {self.given.tick}"
-            ax.axhline(self.given.value, color="0.5", linestyle=":", label=label)
-        ax.set_ylabel("value of an episode")
-        ax.legend(frameon=False, fontsize="small")
-
-    def _draw_prices(self, ax: Axes) -> None:
-        prices = self.prices()
-        bars = ax.bar(range(1, len(prices) + 1), prices, color="0.6", width=0.6)
-        if len(prices) <= MOST_LABELS:
-            ax.bar_label(bars, fmt="%.3g", padding=2, fontsize="small")
-            ax.margins(y=0.15)
-        if self.sensor_price is not None:
-            label = "price of a tick in the sensor"
-            ax.axhline(self.sensor_price, color="tab:blue", linestyle="--", label=label)
-            ax.legend(frameon=False, fontsize="small")
-        ax.set_ylabel("price of this tick")
+        return draw_study(self)
 
 
 def _find_price_bounds(before: Line, line: Line) -> tuple[float, float]:
     """A tick costs at least nothing: more lateness never helps."""
-    if before is line:
-        return 0.0, 0.0
-    low = (before.low or 0.0) - (line.high or 0.0)
-    return max(low, 0.0), max((before.high or 0.0) - (line.low or 0.0), 0.0)
+    (low, high), (low_after, high_after) = before.bounds, line.bounds
+    return max(low - high_after, 0.0), max(high - low_after, 0.0)
 
 
 def _share(free: float, value: float) -> str:
@@ -266,13 +268,34 @@ def measure(problem: pkd.Problem, ticks: Iterable[tuple[int | str, Make]]) -> li
 
 
 def measure_certified(
-    counts: Counts, ticks: Iterable[tuple[int | str, Make]], delta: float
+    problem: pkd.Problem, counts: Counts, ticks: Iterable[tuple[int | str, Make]], delta: float
 ) -> list[Line]:
-    """Certified bounds on the optimum of each transformation, from counts of the features."""
+    """Certified bounds on the optimum of each transformation, from counts of the features.
+
+    Who ignores the lateness follows the best plan of the base for the frequencies in the counts.
+    All laws that are not refuted are allowed for, so the bounds hold for this policy, too, although
+    it was chosen by the same data.
+    """
+    base = strip(problem).model()
+    plan = pkd.plan(pkd.compile(base), pkd.fit_law(base, counts))
     lines = []
     for tick, make in ticks:
-        found = pkd.certify(make().model(), counts, delta=delta)
-        lines.append(Line(tick, low=found.low, high=found.high))
+        model = make().model()
+        compiled = pkd.compile(model)
+        few = compiled.n_states <= MOST_STATES
+        policy = Blind(model, plan) if few else None
+        found = pkd.certify(compiled, counts, policy=policy, delta=delta)
+        own = (found.low, found.high) if few else None
+        sets = tuple((e.feature, e.radius) for e in found.evidence)
+        lines.append(
+            Line(
+                tick,
+                low=found.optimal_low,
+                high=found.optimal_high,
+                ignoring_bounds=own,
+                evidence=tuple(sorted(sets, key=repr)),
+            )
+        )
     return lines
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 import pkd
 from pkd import Agent, Episode, ModelError, PartiallyKnownMDP
 from pkd_delay.base import State
@@ -27,6 +29,23 @@ __all__ = ["QMDP", "BasePlanner", "IgnoreDelay", "ModelBasedSimulation", "find_s
 
 # Q of the base without delay: (h, state) -> {action: value}.
 Values = dict[tuple[int, State], dict[Any, float]]
+
+
+@attrs.frozen
+class Situation:
+    """What an agent knows when it chooses."""
+
+    values: Values  # of the base without delay
+    forecast: Forecast
+    offer: tuple[Any, ...]  # the actions that may be chosen
+    h: int
+    shown: State  # the last one
+    queue: tuple[Any, ...]  # the actions chosen since
+
+    @property
+    def belief(self) -> dict[State, float]:
+        """The probability of each state that the base can be in now."""
+        return self.forecast.after(self.shown, self.queue)
 
 
 class BasePlanner(Agent):
@@ -109,20 +128,13 @@ class BasePlanner(Agent):
         shown, queue = self.sight.read(x, y)
         key = (h, shown, queue)
         if key not in known:
-            known[key] = self.choose(values, forecast, tuple(self.model.actions(x, y)), *key)
+            offer = tuple(self.model.actions(x, y))
+            known[key] = self.choose(Situation(values, forecast, offer, *key))
         return known[key]
 
     @abstractmethod
-    def choose(
-        self,
-        values: Values,
-        forecast: Forecast,
-        offer: tuple[Any, ...],
-        h: int,
-        shown: State,
-        queue: tuple[Any, ...],
-    ) -> Any:
-        """One of the actions on offer at step h, by the values of the base without delay."""
+    def choose(self, at: Situation) -> Any:
+        """One of the actions on offer, by the values of the base without delay."""
 
 
 def _estimate(
@@ -166,20 +178,12 @@ class ModelBasedSimulation(BasePlanner):
 
     name = "Model based simulation"
 
-    def choose(
-        self,
-        values: Values,
-        forecast: Forecast,
-        offer: tuple[Any, ...],
-        h: int,
-        shown: State,
-        queue: tuple[Any, ...],
-    ) -> Any:
-        belief = forecast.after(shown, queue)
+    def choose(self, at: Situation) -> Any:
+        belief = at.belief
         likely = max(belief, key=belief.__getitem__)
-        if (h, likely) not in values:  # the base has ended; nothing matters any more
-            return offer[0]
-        return _find_best(values[h, likely])
+        if (at.h, likely) not in at.values:  # the base has ended; nothing matters any more
+            return at.offer[0]
+        return _find_best(at.values[at.h, likely])
 
 
 class QMDP(BasePlanner):
@@ -203,20 +207,12 @@ class QMDP(BasePlanner):
 
     name = "QMDP"
 
-    def choose(
-        self,
-        values: Values,
-        forecast: Forecast,
-        offer: tuple[Any, ...],
-        h: int,
-        shown: State,
-        queue: tuple[Any, ...],
-    ) -> Any:
-        totals = dict.fromkeys(offer, 0.0)
-        for state, p in forecast.after(shown, queue).items():
-            if (h, state) in values:  # otherwise the base has ended there
-                for a in offer:
-                    totals[a] += p * values[h, state][self.sight.do(*state, a)]
+    def choose(self, at: Situation) -> Any:
+        totals = dict.fromkeys(at.offer, 0.0)
+        for state, p in at.belief.items():
+            if (at.h, state) in at.values:  # otherwise the base has ended there
+                for a in at.offer:
+                    totals[a] += p * at.values[at.h, state][self.sight.do(*state, a)]
         return _find_best(totals)
 
 
@@ -240,16 +236,9 @@ class IgnoreDelay(BasePlanner):
 
     name = "Ignores the delay"
 
-    def choose(
-        self,
-        values: Values,
-        forecast: Forecast,
-        offer: tuple[Any, ...],
-        h: int,
-        shown: State,
-        queue: tuple[Any, ...],
-    ) -> Any:
-        return _find_best(values[find_step(values, h, shown, queue), shown])
+    def choose(self, at: Situation) -> Any:
+        h = find_step(at.values, at.h, at.shown, at.queue)
+        return _find_best(at.values[h, at.shown])
 
 
 def find_step(known: Mapping[Any, Any], h: int, shown: State, queue: tuple[Any, ...]) -> int:

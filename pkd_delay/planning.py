@@ -7,7 +7,7 @@ added here but names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,10 +27,15 @@ __all__ = ["learn", "name_counts", "optimistic_plan", "plan"]
 Counts = dict[Any, dict[Any, float]]  # {z: {x': n}}
 
 
-def plan(delayed: Delayed) -> DelayedPlan:
+@overload
+def plan(delayed: Delayed) -> DelayedPlan: ...
+@overload
+def plan(delayed: pkd.Problem) -> DelayedPlan | pkd.Plan: ...
+def plan(delayed: pkd.Problem) -> DelayedPlan | pkd.Plan:
     """The optimal plan: the best over all policies that may use everything they have seen.
 
-    It is made with the true laws, whatever a learner knows of them.
+    It is made with the true laws, whatever a learner knows of them. A problem whose actions alone
+    are late has a plain `pkd.Plan`.
 
     >>> import pkd_delay
     >>> from pkd_delay.problems import two_state_chain
@@ -38,12 +43,14 @@ def plan(delayed: Delayed) -> DelayedPlan:
     >>> best.action(1, 0), {a: round(q, 12) for a, q in best.values(1, 0).items()}
     (0, {0: 9.1, 1: 8.1})
     """
+    if not isinstance(delayed, Delayed):
+        return pkd.plan(delayed.model(), delayed.law())
     model = delayed.known()
     return DelayedPlan(delayed, model, pkd.plan(model, delayed.law()))
 
 
 def learn(
-    delayed: Delayed,
+    delayed: pkd.Problem,
     episodes: int | None = None,
     *,
     delay_law: DelayLawKind | None = None,
@@ -61,6 +68,12 @@ def learn(
     >>> round(run.optimal_value, 12), float(run.upper_values[0]), run.violations
     (9.1, 10.0, 0)
     """
+    if not isinstance(delayed, Delayed):
+        if delay_law is not None:
+            raise ModelError(
+                f"delay_law is {delay_law!r}, but no observation of the problem is late"
+            )
+        return pkd.learn(delayed.model(), delayed.law(), episodes, **options)
     kind = delayed.delay_law if delay_law is None else delay_law
     refuse_other_words(kind)
     model = delayed.known() if kind == "known" else delayed.unknown()

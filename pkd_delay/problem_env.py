@@ -136,7 +136,8 @@ class EnvProblem:
     """The problem of a Gymnasium environment with a transition table, up to a horizon.
 
     Unlike `pkd.TabularMDP.from_gymnasium`, where an ended episode stays in an absorbing state, it
-    ENDs, so that its episodes are as long as those of the environment.
+    ENDs, so that its episodes are as long as those of the environment. known_successors: its
+    learner knows which states can follow, not how likely they are.
 
     >>> problem = EnvProblem(gym.make("FrozenLake-v1"), 20)
     >>> round(pkd.plan(problem).value, 12), sorted(problem.ends)
@@ -145,6 +146,7 @@ class EnvProblem:
 
     env: gym.Env[Any, Any] = attrs.field(repr=False)
     horizon: int
+    known_successors: bool = False
 
     @cached_property
     def mdp(self) -> TabularMDP:
@@ -166,7 +168,8 @@ class EnvProblem:
 
     @cached_property
     def _model(self) -> PartiallyKnownMDP:
-        return _EndingTable(self.mdp.model(), self.ends)
+        model = self.mdp.model(support=True if self.known_successors else None)
+        return _EndingTable(model, self.ends)
 
     def model(self) -> PartiallyKnownMDP:
         return self._model

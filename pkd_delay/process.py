@@ -8,8 +8,8 @@ them. Which of the two a learner gets is said by `delay_law` and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -176,6 +176,12 @@ class Delayed:
     def unknown(self) -> UnknownDelay:
         """The adapter for an unknown law of the delay (Theorem 2): it gets W and D, not the law."""
         return self._unknown
+
+    @property
+    def picture(self) -> Callable[[pkd.Plan], Any] | None:
+        """The base's own picture of a policy under delay; None: it is drawn as any other."""
+        draw = getattr(self.problem, "late_picture", None)
+        return None if draw is None else partial(draw, self.model())
 
     def law(self) -> DelayLaw:
         """The truth, for the simulator and the exact planner of either adapter."""

@@ -124,13 +124,17 @@ class Episode:
     def __str__(self) -> str:
         return self.table()
 
-    def augmented(self, model: Augmented) -> pkd.Episode:
+    def augmented(self, model: pkd.PartiallyKnownMDP) -> pkd.Episode:
         """The same episode as the adapter sees it: 3H - 1 moves for a tabular base.
 
-        The raw Deltas are revealed to an `UnknownDelay`, unless it has revealed=False.
+        The raw Deltas are revealed to an `UnknownDelay`, unless it has revealed=False. A model
+        whose observations are not late sees the moves as they are.
         """
+        if not isinstance(model, Augmented):
+            parts = (self.opening, *self.moves)
+            return pkd.Episode([move for part in parts for move in part], final=self.final)
         first = (self.opening or self.moves[0])[0]
-        at = (first.x, first.y, (), SHOWN if self.opening else 0)
+        at: tuple[Any, Any, Any, int] = (first.x, first.y, (), SHOWN if self.opening else 0)
         transitions = []
 
         def go(
@@ -144,7 +148,7 @@ class Episode:
             nonlocal at
             before, after = model.place(*at), model.place(x, y, queue, counter)
             transitions.append(pkd.Transition(*before, action, *after, reward))
-            at = (x, y, queue or (), counter)
+            at = (x, y, queue, counter)
 
         for move in self.opening:
             go(move.x_next, move.y_next, (), SHOWN, reward=move.reward)

@@ -1,9 +1,9 @@
 """What MVP-Delayed is measured against in the demo: an agent that takes old news for new.
 
-`IgnoringDelay` takes the last shown state for the current one: it plans for the base, and is paid
-in the delayed world. `learn_ignoring_delay` learns that plan. `pkd.CountsPerState` of an augmented
-model is the other rival: plain MVP on the augmented MDP. All rivals on the interface of `pkd.Agent`
-are in `pkd_delay.agents`.
+`learn_ignoring_delay` plans for the base, takes the last shown state for the current one (`Blind`),
+and is paid in the delayed world. `pkd.CountsPerState` of an augmented model is the other rival:
+plain MVP on the augmented MDP. All rivals on the interface of `pkd.Agent` are in
+`pkd_delay.agents`.
 """
 
 from __future__ import annotations
@@ -15,43 +15,14 @@ import numpy as np
 
 import pkd
 from pkd import CountsPerState
+from pkd_delay.blind import Blind
 from pkd_delay.process import Delayed
 from pkd_delay.simulator import simulate
 
 if TYPE_CHECKING:
     from pkd.optimism import Optimism
 
-__all__ = ["CountsPerState", "IgnoringDelay", "learn_ignoring_delay"]
-
-
-class IgnoringDelay:
-    """A policy that follows a plan for the base as if the last shown state were the current one.
-
-    If the base cannot be in the shown state at step h, the plan is asked for the step at which the
-    base was there.
-    """
-
-    def __init__(self, delayed: Delayed, plan: pkd.Plan) -> None:
-        self.delayed, self.model = delayed, delayed.known()
-        # Looked up once: the delayed world has many times the states of the base.
-        self._actions = {
-            (h, *state): plan.action(h, *state)
-            for h in range(1, self.model.horizon + 1)
-            for state in plan.states(h)
-        }
-
-    def __call__(self, h: int, x: Any, y: Any) -> Any:
-        """The action in a state (x, y) of `delayed.known()`, as `pkd.evaluate` asks for it."""
-        base_x, base_y, queue, _ = self.model.read(x, y)
-        return self._act(h, base_x, base_y, len(queue or ()))
-
-    def action(self, h: int, state: Any, queue: tuple[Any, ...] = (), waited: int = 0) -> Any:
-        """The action at step h, as `pkd_delay.simulate` asks for it."""
-        return self._act(h, *self.delayed.seen(state), len(queue))
-
-    def _act(self, h: int, x: Any, y: Any, age: int) -> Any:
-        now = (h, x, y)
-        return self._actions[now] if now in self._actions else self._actions[h - age, x, y]
+__all__ = ["CountsPerState", "learn_ignoring_delay"]
 
 
 def learn_ignoring_delay(
@@ -70,8 +41,8 @@ def learn_ignoring_delay(
     plans before the episodes 1, 2, 3, 5, 9, ...: whenever the number of episodes has doubled.
     `compiled`: the compiled `delayed.known()`, if it is there already.
     """
-    rule, law = optimism or pkd.MVP(), delayed.law()
-    world = pkd.compile(delayed.known()) if compiled is None else compiled
+    rule, law, model = optimism or pkd.MVP(), delayed.law(), delayed.known()
+    world = pkd.compile(model) if compiled is None else compiled
     base = pkd.compile(delayed.base)
     upper, value, returns = np.zeros((3, episodes))
     counts: dict[Any, dict[Any, float]] = {}
@@ -81,12 +52,16 @@ def learn_ignoring_delay(
         plan = pkd.optimistic_plan(
             base, counts, episodes=episodes, delta=delta, optimism=rule, seed=seed + done
         )
-        policy = IgnoringDelay(delayed, plan)
+        policy = Blind(model, plan)
         batch = slice(done, min(max(2 * done, 1), episodes))
         plans.append(done)
+
+        def act(h: int, state: Any, queue: Any, waited: int, policy: Blind = policy) -> Any:
+            return policy(h, *model.place(*delayed.seen(state), queue, waited))
+
         upper[batch], value[batch] = plan.value, pkd.evaluate(world, law, policy)
         stream = int(np.random.SeedSequence([seed, done]).generate_state(1)[0])
-        records = simulate(delayed, policy.action, batch.stop - done, stream)
+        records = simulate(delayed, act, batch.stop - done, stream)
         for k, record in enumerate(records, start=done):
             returns[k] = record.total
             parts = (record.opening, *record.moves)

@@ -1,6 +1,6 @@
 """Delayed problems, simulated straight from the paper's Assumption 1.
 
-No augmented state is used here, so that this simulator can check the augmented construction. The
+No augmented state is used to play, so that this simulator can check the augmented construction. The
 agent gets a `View` and nothing else: neither the current state, nor a Delta, nor a reward before
 the state that it led to is shown.
 """
@@ -8,7 +8,7 @@ the state that it led to is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -18,6 +18,9 @@ from pkd_delay.arrivals import Arrivals, Changes
 from pkd_delay.process import Delayed
 from pkd_delay.record import Episode
 from pkd_delay.true_base import TrueBase
+
+if TYPE_CHECKING:
+    from pkd_delay.augmented import Augmented
 
 __all__ = ["Simulator", "View", "simulate"]
 
@@ -79,6 +82,17 @@ class Simulator:
     >>> view = play.reset()
     >>> view.state, play.act(0).queue
     (0, (0,))
+
+    A learner plays in it:
+
+    >>> import pkd
+    >>> model = delayed.known()
+    >>> learner, view = pkd.OptimisticLearner(model), play.reset()
+    >>> while not view.over:
+    ...     view = play.act(learner.act(*play.place_of(view, model)))
+    >>> learner.observe(play.record().augmented(model))
+    >>> learner.observed
+    1
     """
 
     def __init__(self, delayed: Delayed, seed: int | np.random.Generator = 0) -> None:
@@ -108,6 +122,11 @@ class Simulator:
         self._step += 1
         everything = self._step > self._base.horizon
         return self._show(self._line.advance(self._step, everything=everything), 0.0)
+
+    def place_of(self, view: View, model: Augmented) -> tuple[int, Any, Any]:
+        """(h, x, y) of an adapter, as `OptimisticLearner.act` and `pkd.Plan.action` take it."""
+        state = self._delayed.seen(view.state)
+        return view.step, *model.place(*state, view.queue, view.waited)
 
     def record(self) -> Episode:
         """Everything about the episode, once it is over."""

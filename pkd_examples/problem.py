@@ -68,10 +68,7 @@ class Problem(Generic[Model]):
         if log is None:
             return self
         law = pkd.fit_law(self._model, log, smoothing)
-        said = law.log.summary().splitlines()
-        if law.log.unseen:
-            said[-1] += ": there the law is uniform"
-        return attrs.evolve(self, law=law, remarks=tuple(said))
+        return attrs.evolve(self, law=law, remarks=law.remarks)
 
 
 def choose(plan: pkd.Plan, h: int, x: Any, y: Any) -> Any:

@@ -47,7 +47,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write the policy of all steps with the value of every action",
     )
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
-    parser.add_argument("--json", action="store_true", help="print value and policy as JSON")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print value and policy as JSON, in words (pkd export MODEL --out FILE.json keeps "
+        "the types of all values)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,9 +7,12 @@ Each takes any base and gives a partially known MDP again, so they can be put on
 
 from __future__ import annotations
 
-from pkd.transform.late_actions import LateActions
+from pkd.transform.late_actions import ACTS, COMES, SENDS, LateActions, OnWay
 from pkd.transform.missing import Missing
 from pkd.transform.transformed import OwnSamples, Transformed
 from pkd.transform.travel import Line, Travel
 
-__all__ = ["LateActions", "Line", "Missing", "OwnSamples", "Transformed", "Travel"]
+__all__ = [
+    "ACTS", "COMES", "SENDS", "LateActions", "Line", "Missing", "OnWay", "OwnSamples",
+    "Transformed", "Travel",
+]  # fmt: skip

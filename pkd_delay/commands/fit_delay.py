@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.log}: {fit}")
     _print_laws(fit)
     columns = slice(0 if args.per_pair else 2, None)
-    if args.max_delay is None:
-        print("no guarantee: the largest delay was read off this log; --max-delay certifies:")
-    else:
+    if fit.certified:
         print(f"certified with probability {1 - args.delta:g}, all lines at once:")
+    else:
+        print("no guarantee: the largest delay was read off this log; --max-delay certifies:")
     print(cli.table(HEADERS[columns], [row[columns] for row in rows]))
     if args.save is not None:
         fit.save(args.save)

@@ -6,7 +6,7 @@ pkd latency two_state_chain --up-to 4 --sensor-price .5
 pkd latency autoscaler --plot price.png
 pkd latency two_state_chain --lags 0:.5,1:.3,2:.2 --shift
 pkd latency two_state_chain --late actions
-pkd latency inventory --log sales.csv
+pkd latency inventory --log sales.csv --sensor-price .5
 """
 
 from __future__ import annotations
@@ -95,8 +95,6 @@ def _refuse(args: argparse.Namespace) -> None:
             "pkd latency goes through all constant delays itself; "
             "expected --up-to D, and no other delay of actions but --action-delay-law LAW"
         )
-    if args.log is not None and args.sensor_price is not None:
-        found.append("--sensor-price needs exact values; expected it without --log")
     if found:
         raise ModelError(found)
 
@@ -128,7 +126,7 @@ def _study(problem: pkd.Problem, args: argparse.Namespace) -> Latency:
         lines = measure(problem, shown)
     else:
         counts = _read_counts(args.log, problem)
-        lines = measure_certified(counts, shown, args.delta)
+        lines = measure_certified(problem, counts, shown, args.delta)
     given: Line | None = lines.pop() if lines[-1].tick == GIVEN else None
     return Latency(
         name=args.words or args.model,

@@ -136,7 +136,7 @@ def test_the_late_w_maze_is_played_at_its_optimum():
         observation, _ = env.reset(seed=k)
         over, total = False, 0.0
         while not over:
-            here = look_ahead(env.state_of(observation).state, env.commands_of(observation)[1])
+            here = look_ahead(env.state_of(observation).state[0], env.commands_of(observation)[1])
             moves = {a: maze.P[here][a][0] for a in range(4)} if here is not None else {0: None}
             action = min(moves, key=lambda a: distance(moves[a]) if moves[a] else 0)
             observation, reward, over, _, _ = env.step(action)
@@ -144,6 +144,13 @@ def test_the_late_w_maze_is_played_at_its_optimum():
         totals.append(total)
     exact = read_scores()["LateWMaze-a3-v0"].optimal
     assert abs(np.mean(totals) - exact) < 4 * np.std(totals) / 20
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_late_w_maze_is_planned_at_its_optimum(d):
+    env = gym.make(f"pkd_delay.envs:LateWMaze-a{d}-v0").get_wrapper_attr("late")
+    exact = read_scores()[f"LateWMaze-a{d}-v0"].optimal
+    assert pkd_delay.plan(env.problem()).value == pytest.approx(exact, rel=1e-9)
 
 
 def test_ignoring_late_actions_earns_what_the_table_says():
@@ -154,7 +161,7 @@ def test_ignoring_late_actions_earns_what_the_table_says():
         observation, _ = env.reset(seed=k)
         over, total = False, 0.0
         while not over:
-            h, state, _, _ = env.state_of(observation)
+            h, (state, _), _, _ = env.state_of(observation)
             observation, reward, terminated, truncated, _ = env.step(plan.action(h, state, None))
             total, over = total + reward, terminated or truncated
         totals.append(total)

@@ -22,8 +22,8 @@ from pkd_delay import (
     UnknownDelay,
 )
 from pkd_delay.agents import _Unaware
+from pkd_delay.blind import Blind
 from pkd_delay.problems import random_mdp, two_state_chain
-from pkd_delay.rivals import IgnoringDelay
 from pkd_delay.sight import Forecast, Sight
 from pkd_examples.gambler import gambler
 from tests.kiosk import LAW, Kiosk
@@ -172,7 +172,7 @@ def test_no_planner_beats_the_optimum(kind: Any, seed: int) -> None:
 
 def test_ignoring_is_the_policy_of_the_demo() -> None:
     late = DelayedMDP(random_mdp(states=4, horizon=6, successors=2), LATE, 2)
-    blind = IgnoringDelay(late, pkd.plan(late.base, late.base_law))
+    blind = Blind(late.known(), pkd.plan(late.base, late.base_law))
     assert worth(informed(IgnoreDelay, late), late) == pytest.approx(
         float(pkd.evaluate(late, blind)), abs=1e-12
     )

@@ -294,3 +294,11 @@ def test_a_log_that_is_not_utf_8_says_where_and_what_to_do(tmp_path):
         InterArrival.fit(path)
     place = "byte 0xe4 at position 22"
     assert str(error.value) == f"{path} is not UTF-8 text: {place}; save it as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("largest", "said"), [(3, "certified, 95% for all"), (None, "no guarantee")]
+)
+def test_a_picture_is_certified_only_if_the_largest_delay_was_given(largest, said):
+    fit = InterArrival.fit(play(DELTA, 3, episodes=30), max_delay=largest)
+    assert said in fit.plot()[0].get_title()

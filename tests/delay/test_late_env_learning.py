@@ -6,7 +6,7 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd_delay import DelayedMDP, FlatLateEnv, LateEnv
+from pkd_delay import DelayedMDP, FlatLateEnv, Lags, LateEnv
 from pkd_delay.autoscaler import autoscaler
 from pkd_delay.problems import random_mdp
 
@@ -86,6 +86,71 @@ def test_an_episode_in_the_taxi_ends_where_the_problem_ends():
     learner.check(env.episode().augmented(model))
 
 
+@pytest.mark.parametrize("late", [{}, {"observations": 1}, {"observations": RANDOM}])
+@pytest.mark.parametrize("actions", [1, RANDOM, Lags({0: 0.5, 2: 0.5})])
+@pytest.mark.parametrize("world", ["lake", "autoscaler"])
+def test_a_learner_of_late_actions_counts_what_the_base_did(late, actions, world):
+    if world == "lake":
+        env = LateEnv(gym.make("FrozenLake-v1"), actions=actions, max_delay=2, first_action=1,
+                      horizon=12, **late)  # fmt: skip
+    else:
+        base = pkd_delay.ProblemEnv(autoscaler(horizon=6))
+        env = LateEnv(base, actions=actions, max_delay=2, first_action=0, **late)
+    learner = pkd.OptimisticLearner(env.problem().model(), 10, optimism=pkd.Greedy())
+    counts = {}
+    for k in range(1, 11):
+        pkd_delay.drive(env, learner, k)
+        for z, x in find_moves(env):
+            row = counts.setdefault(z, {})
+            row[x] = row.get(x, 0) + 1
+    found = {z: {x: n for x, n in row.items() if n} for z, row in learner.counts.items()}
+    assert {z: row for z, row in found.items() if row} == counts
+
+
+def find_moves(env):
+    """The (z, x') of an episode by what the environment executed."""
+    base = env.problem().model()
+    while hasattr(base, "base"):
+        base = base.base
+    moves = env._moves if env._base else env._make_moves([s[0] for s in env.episode().states])
+    opening = env._base.opening if env._base else ()
+    flat = [move for part in (opening, *moves) for move in part]
+    return base.visited(pkd.Episode(flat))
+
+
+def test_a_learner_without_a_table_learns_with_late_actions():
+    env = LateEnv(gym.make("FrozenLake-v1", is_slippery=False), 1, 1, first_action=0, horizon=10)
+    table = pkd.UnknownTable(16, 4, 10)
+    model = pkd_delay.KnownDelay(pkd_delay.LateActions(table, 1, first_action=0), {1: 1.0}, 1)
+    learner = pkd.OptimisticLearner(model, 40, optimism=pkd.Greedy())
+    paid = pkd_delay.drive(env, learner, 40)
+    assert learner.observed == 40
+    assert len(paid) == 40
+    assert sum(sum(row.values()) for row in learner.counts.values()) > 40
+
+
+@pytest.mark.parametrize(
+    ("late", "wrap", "expected"),
+    [
+        ({"observations": 1}, lambda base: base, "KnownDelay or UnknownDelay of a base"),
+        ({"actions": 1, "first_action": 0}, lambda base: base, "LateActions of a base"),
+        (
+            {"observations": 1, "actions": 1, "first_action": 0},
+            lambda base: pkd_delay.KnownDelay(base, {1: 1.0}, 1),
+            "UnknownDelay of pkd_delay.LateActions of a base",
+        ),
+    ],
+)
+def test_a_model_that_is_not_late_as_the_environment_is_refused(late, wrap, expected):
+    env = LateEnv(gym.make("FrozenLake-v1"), horizon=5, **late)
+    table = pkd.TabularMDP.from_gymnasium(gym.make("FrozenLake-v1"), 5)
+    learner = pkd.OptimisticLearner(wrap(table.model()), 1)
+    with pytest.raises(pkd.ModelError, match=expected):
+        pkd_delay.drive(env, learner, 1)
+    with pytest.raises(pkd.ModelError, match=expected):
+        pkd_delay.play(env, learner, 1)
+
+
 def test_an_episode_that_is_not_over_is_not_told():
     env = LateEnv(gym.make("FrozenLake-v1"), 1)
     env.reset(seed=0)
@@ -96,7 +161,7 @@ def test_an_episode_that_is_not_over_is_not_told():
 @pytest.mark.parametrize(
     ("late", "why"),
     [
-        ({"observations": 1, "actions": 1, "first_action": 0}, "actions are late"),
+        ({"actions": lambda h, o, a: {0: 1.0}, "max_delay": 1, "first_action": 0}, "actions are"),
         ({"observations": lambda h, o, a: {0: 1.0}, "max_delay": 1}, "one law"),
         ({"observations": 1, "start": "late"}, "first observation"),
     ],

@@ -8,8 +8,8 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd.transform.late_actions import OnWay
 from pkd_delay import DelayChain, Delayed, DelayedMDP, Lags, LateActions, LateEnv
+from pkd_delay.benchmark import _score_late_actions
 from pkd_delay.problems import random_mdp
 
 pytest.importorskip("gymnasium")
@@ -113,34 +113,45 @@ def test_an_optimal_plan_earns_its_value_under_late_actions(make, delay):
     base = make()
     mdp = base if make is some_mdp else pkd.TabularMDP.from_gymnasium(base, HORIZON)
     env = LateEnv(base, 0, delay, 2, first_action=0, horizon=mdp.horizon)
-    plan = pkd.plan(*late_actions(mdp, delay, 0))
-
-    def act(seen):
-        force, on_way = (0, ()) if delay == 0 else env.commands_of(seen)
-        waited = int(seen["since"]) if delay is RANDOM else 0
-        h, state, _, _ = env.state_of(seen)
-        return plan.action(h, as_number(state), OnWay(None, force, pkd.Queue(on_way), waited))
-
-    assert_earns(returns(env, act), plan.value)
+    plan = pkd_delay.plan(env.problem())
+    assert plan.value == pytest.approx(pkd.plan(*late_actions(mdp, delay, 0)).value, abs=1e-12)
+    assert_earns(pkd_delay.play(env, plan, EPISODES), plan.value)
 
 
-def as_number(state):
-    return state[0] if isinstance(state, tuple) else state
+BOTH = [(1, 1), (RANDOM, Lags(TRAVEL)), (Lags(TRAVEL), RANDOM), (CHAIN, 1)]
 
 
-def test_both_at_once_earn_the_value_of_late_states_of_a_world_with_late_actions():
-    mdp = some_mdp()
-    both = Delayed(late_actions(mdp, Lags(TRAVEL), 1), RANDOM, 2)
-    plan = pkd_delay.plan(both)
-    env = LateEnv(mdp, RANDOM, Lags(TRAVEL), 2, first_action=1)
+@pytest.mark.parametrize("make", [lake, some_mdp])
+@pytest.mark.parametrize(("law", "delay"), BOTH)
+def test_both_at_once_earn_the_value_of_late_states_of_a_world_with_late_actions(make, law, delay):
+    base = make()
+    mdp = base if make is some_mdp else pkd.TabularMDP.from_gymnasium(base, 12)
+    env = LateEnv(base, law, delay, 2, first_action=1, horizon=mdp.horizon)
+    plan = pkd_delay.plan(env.problem())
+    known = {1: 1.0} if law == 1 else law
+    largest = 1 if law == 1 else 2
+    composed = Delayed(late_actions(mdp, delay, 1), known, largest)
+    assert plan.value == pytest.approx(pkd_delay.plan(composed).value, abs=1e-12)
+    assert_earns(pkd_delay.play(env, plan, EPISODES), plan.value)
 
-    def act(seen):
-        force, on_way = env.commands_of(seen)
-        h, state, queue, waited = env.state_of(seen)
-        here = (as_number(state), OnWay(None, force, pkd.Queue(on_way)))
-        return plan.action(h, here, queue, waited)
 
-    assert_earns(returns(env, act), plan.value)
+def test_random_first_commands_are_part_of_the_problem():
+    env = LateEnv(lake(), 0, 2, first_action="random", horizon=HORIZON)
+    plan = pkd_delay.plan(env.problem())
+    fixed = [
+        pkd.plan(pkd.LateActions(pkd.TabularMDP.from_gymnasium(lake(), HORIZON), 2, first_action=a),
+                 env.problem().law()).value
+        for a in range(4)
+    ]  # fmt: skip
+    assert min(fixed) < plan.value < max(fixed)
+    assert_earns(pkd_delay.play(env, plan, EPISODES), plan.value)
+
+
+def test_random_first_commands_have_the_value_that_is_known_in_a_world_without_chance():
+    """The benchmark computes it apart: random play for d steps, then the undelayed optimum."""
+    env = LateEnv(cliff(), 0, 2, first_action="random", horizon=40)
+    expected = _score_late_actions(env)[0]
+    assert pkd_delay.plan(env.problem()).value == pytest.approx(expected, abs=1e-12)
 
 
 def wait_first(mdp, steps):

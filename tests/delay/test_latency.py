@@ -13,7 +13,6 @@ from pkd_delay.blind import Blind, follow
 from pkd_delay.inter_arrival import InterArrival
 from pkd_delay.latency import Latency, Line, shift_law
 from pkd_delay.problems import random_mdp, two_state_chain
-from pkd_delay.rivals import IgnoringDelay
 
 
 def read(path):
@@ -102,8 +101,13 @@ class TestIgnoring:
         model, law = delayed.known(), delayed.law()
         plan = pkd.plan(delayed.base, delayed.base_law)
         blind = follow(model, law, Blind(model, plan))
-        assert blind == pytest.approx(pkd.evaluate(model, law, IgnoringDelay(delayed, plan)))
         assert blind == pytest.approx(pkd.evaluate(model, law, Blind(model, plan)))
+
+        def act(h, x, y):
+            base_x, base_y, _, _ = model.read(x, y)
+            return plan.action(h, base_x, base_y)
+
+        assert blind == pytest.approx(pkd.evaluate(model, law, act))
 
     @pytest.mark.parametrize("seed", range(5))
     def test_the_forward_pass_is_the_backward_one(self, seed):
@@ -152,10 +156,50 @@ class TestCertified:
         log = self.make_log(tmp_path / "log.csv")
         words = ["latency", "two_state_chain", "--log", log, "--up-to", "1", "--quiet"]
         assert main(words) == 0
-        assert (
-            "certified: each optimum holds with probability 0.95, each price with 0.9"
-            in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "certified: all of this holds together with probability 0.95, if the" in said
+
+    def test_a_sensor_surely_stops_paying_where_the_next_tick_is_too_cheap(self):
+        lines = [Line(0, low=9.0, high=9.1), Line(1, low=9.0, high=9.1), Line(2, low=5.0, high=6.0)]
+        study = Latency("x", "delay", lines, lines[0], sensor_price=0.5, delta=0.05)
+        assert study.find_paying() == ["surely not", "surely"]
+        assert study.sentences()[1] == (
+            "At 0.5 per tick a faster sensor surely pays down to a delay of 1, and no further."
         )
+
+    def test_lines_with_other_sets_of_laws_share_no_event(self):
+        lines = [Line(0, low=1.0, high=2.0, evidence=(1,)), Line(1, low=0.0, high=1.5)]
+        (said,) = Latency("x", "delay", lines, lines[0], delta=0.05).sentences()
+        assert "together with probability 0.9, each optimum by itself with 0.95" in said
+
+    def test_ignoring_is_bounded_by_the_certificate_of_that_policy(self, table, tmp_path):
+        log = self.make_log(tmp_path / "log.csv")
+        rows = table("two_state_chain", "--log", log, "--up-to", "2")
+        low, high = column(rows, "if ignored, at least"), column(rows, "if ignored, at most")
+        chain = two_state_chain()
+        for d, (least, most) in enumerate(zip(low, high, strict=True)):
+            late = DelayedMDP.constant(chain, d)
+            blind = Blind(late.known(), pkd.plan(chain))
+            value = pkd.evaluate(late, blind)  # the log and the truth have the same best plan
+            found = pkd.certify(late.known(), pkd.read_log(log, chain.model()), policy=blind)
+            assert least - 1e-9 <= value <= most + 1e-9
+            assert (least, most) == pytest.approx((found.low, found.high))
+
+    @pytest.mark.parametrize(
+        ("price", "pays", "said"),
+        [
+            ("0.001", "surely", "a faster sensor surely pays down to a delay of 0."),
+            ("3", "surely not", "surely no faster sensor pays: the delay of 1 stays"),
+            ("0.9", "unknown", "the best delay is one of 0, 1; the log leaves it open."),
+        ],
+    )
+    def test_a_log_says_whether_a_sensor_surely_pays(
+        self, table, tmp_path, capsys, price, pays, said
+    ):
+        log = self.make_log(tmp_path / "log.csv", n=2000)
+        words = ["two_state_chain", "--log", log, "--up-to", "1", "--sensor-price", price]
+        assert table(*words)[1]["a faster sensor pays"] == pays
+        assert said in capsys.readouterr().out
 
     def test_a_saved_run_gives_the_counts(self, table, tmp_path):
         path = tmp_path / "run.npz"
@@ -165,6 +209,13 @@ class TestCertified:
 
 
 class TestThePicture:
+    def test_certified_bounds_have_both_axes(self):
+        lines = [Line(d, low=9.0 - d, high=10.0 - d, ignoring_bounds=(8.0, 9.0)) for d in range(3)]
+        study = Latency("pump", "delay in ticks", lines, lines[0], sensor_price=0.3, delta=0.05)
+        values, prices = study.draw().axes
+        assert [bar.get_height() for bar in prices.patches] == pytest.approx([2.0, 2.0])
+        assert "certified" in values.get_legend().get_texts()[0].get_text()
+
     def test_each_axis_says_what_it_shows_and_many_ticks_get_no_labels(self):
         for count in (4, 12):
             lines = [Line(d, 10.0 - d, 9.0 - d) for d in range(count + 1)]
@@ -181,7 +232,6 @@ class TestThePicture:
     [
         (["--shift"], "--shift needs a law"),
         (["--late", "actions", "--action-delay", "1"], "goes through all constant delays itself"),
-        (["--log", "x.csv", "--sensor-price", "1"], "--sensor-price needs exact values"),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(words, said, capsys):

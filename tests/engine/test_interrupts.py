@@ -12,7 +12,7 @@ import pytest
 import pkd
 from pkd.engine import threads
 from pkd.engine.nodes import engine as nodes
-from pkd.engine.stripes import engine as stripes
+from pkd.engine.stripes import sweeps as stripes
 from tests.kiosk import LAW, Kiosk
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd.engine.stripes import engine as stripes
+from pkd.engine.stripes import sweeps as stripes
 from pkd.engine.threads import Crew, set_threads
 from pkd_delay import DelayedMDP
 from tests.queue_strategies import QueueShape, build

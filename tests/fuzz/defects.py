@@ -49,7 +49,7 @@ DEFECTS = {
     "2": Defect(
         "calls of the engine for large models share their memory",
         "threads",
-        {"pkd.engine.stripes.engine": [("memory = self._free.pop()", "memory = self._free[-1]")]},
+        {"pkd.engine.stripes.sweeps": [("memory = self._free.pop()", "memory = self._free[-1]")]},
     ),
     "3": Defect(
         "the identity of a checkpoint leaves out the law, |Z|, B and the shares",
