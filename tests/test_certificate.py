@@ -497,3 +497,9 @@ def test_the_radius_of_a_reward_is_that_of_a_coin() -> None:
     heads = 4 * (2.5 - 1) / 4
     expected = radius([heads, 4 - heads], 0.05, weight=math.exp(-sets.budget) / 0.05)
     assert found == [pytest.approx(expected), math.inf]
+
+
+def test_fractions_of_samples_leave_all_mass_to_be_seen() -> None:
+    compiled = pkd.compile(pkd.UnknownTable(2, 1, horizon=2, reward_range=(0.0, 1.0)))
+    sets = Unrefuted(compiled, {(0, 0): {0: 0.6, 1: 0.4}}, 0.05)
+    assert sets._frequencies[:3].tolist() == pytest.approx([1 / 3] * 3)
