@@ -66,7 +66,10 @@ TESTS = {  # besides the examples in the module itself
         f"tests/delay/test_delay_forms.py::{OCCUR}",
     ],
     "pkd_delay.inter_arrival": LAWS,
-    "pkd_delay.kernels": ["tests/delay/test_hindsight_kernel.py"],
+    "pkd_delay.kernels": [
+        "tests/delay/test_unknown_laws.py",
+        "tests/delay/test_hindsight_kernel.py",
+    ],
     "pkd_delay.lags": LAWS,
     "pkd_delay.unknown": [
         "tests/delay/test_unknown_by_definition.py",

@@ -109,13 +109,14 @@ def test_compiled_episodes_count_what_samples_says(kind, seed):
     player = HindsightPlayer(compiled, model, world, law.delay_of)
     policy = pkd.plan(compiled, law).choices
     kernel, asked = compiled.tally(), compiled.tally()
+    kernel.marks[:] = asked.marks[:] = 6.0  # a plan is due when a feature has 6 samples
     for _ in range(5):
         path = player.path
         total, _, moves = rollout_nodes(compiled.walk, world, policy, compiled.tally(), rng, path)
-        look_back(player.delays, kernel, path, moves, rng, player.deltas)
+        due = look_back(player.delays, kernel, path, moves, rng, player.deltas)
         episode = compiled.name_path(path[:moves], total)
         told = tuple(int(delta) for delta in player.deltas) if late.revealed else None
-        compiled.count(asked, model.samples(pkd.Episode(episode.transitions, told)))
+        assert due == compiled.count(asked, model.samples(pkd.Episode(episode.transitions, told)))
     assert np.array_equal(kernel.counts, asked.counts)
 
 
