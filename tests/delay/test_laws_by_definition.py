@@ -56,7 +56,7 @@ def test_a_number_behind_all_mass_has_hazard_one():
 
 def test_rounding_makes_no_probability_above_one():
     table = (0.2, 0.4, 0.3, 0.1)
-    assert sum(table) > 1
+    assert 0.2 + 0.4 + 0.3 + 0.1 > 1  # `sum` of Python 3.12 and later rounds only once
     assert Lags(table).at_most(3) == 1.0
 
 
