@@ -14,6 +14,7 @@ from pkd.engine.set_values import (
     PLACES,
     fill_table,
     gain,
+    place_of,
     relative_variance,
     table_gain,
 )
@@ -94,7 +95,8 @@ def check(case: Draw) -> tuple[float, float, float, float]:
     table = np.zeros(2 * PLACES)
     fill_table(c, table)
     a = float(p @ gaps)
-    tabled = table_gain(a, relative_variance(a, float(p @ (gaps - a) ** 2)), table, 0)
+    v = relative_variance(a, float(p @ (gaps - a) ** 2))
+    tabled = table_gain(a, v, table, place_of(v, 0))
     below = max(truth - min(exact, once, tabled), 0.0) / spread
     return below, (exact - truth) / spread, (once - truth) / spread, (tabled - truth) / spread
 

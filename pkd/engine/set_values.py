@@ -180,6 +180,34 @@ def gains_at_once(p, at, pairs, gaps, size, radius, a, square, work, out):
             out[i] = min(a[i], dual(g[i] + a[i], T[i], radius[i]))
 
 
+@inner()
+def gain_at_once(p, at, gaps, size, C):
+    """`gains_at_once` of one law alone, to the bit: (a, variance of the gaps, gain).
+
+    Loops over a single law cost more than the arithmetic.
+    """
+    a = square = cube = T = 0.0
+    for j in range(at, at + size):
+        a += p[j] * gaps[j - at]
+    if a <= 0.0:
+        return a, 0.0, 0.0
+    for j in range(at, at + size):
+        d = gaps[j - at] - a
+        w = p[j] * d * d
+        square += w
+        cube += w * d
+    g = first_guess(a, square, cube, min(max(C, 1e-300), CERTAIN))
+    inverse = 1.0 / (g + a)
+    for j in range(at, at + size):
+        gap = gaps[j - at]
+        T += p[j] * phi((gap - a) * inverse, (g + gap) * inverse)
+    if C <= 0.0:
+        return a, square, 0.0
+    if C >= CERTAIN:
+        return a, square, a
+    return a, square, min(a, dual(g + a, T, C))
+
+
 @jit()
 def fill_table(C, out):
     """out[2k], out[2k + 1] = alpha, beta of the bound for Var / a^2 near place k; 2 PLACES numbers.
@@ -222,14 +250,19 @@ def relative_variance(a, variance):
 
 
 @jit()
-def table_gain(a, v, table, at):
-    """a (alpha + beta v) from table[at:], at most a; v = Var / a^2.
+def place_of(v, at):
+    """Where the table that begins at `at` has alpha and beta for v = Var / a^2.
 
-    The place is clamped, never v.
+    The place is clamped, v is not.
     """
     bits = np.float64(min(max(v, SMALLEST), LARGEST)).view(np.uint64)
-    k = np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)
-    return a * min(1.0, table[k] + table[k + np.uint64(1)] * v)
+    return np.uint64(at) + np.uint64(2) * ((bits >> SHIFT) - FIRST)
+
+
+@jit()
+def table_gain(a, v, table, place):
+    """a (alpha + beta v) from a place of a table, at most a."""
+    return a * min(1.0, table[place] + table[place + np.uint64(1)] * v)
 
 
 @jit()

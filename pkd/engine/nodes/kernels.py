@@ -32,7 +32,15 @@ from pkd.engine.bonus import (
 )
 from pkd.engine.jit import inner, jit
 from pkd.engine.nodes.walk import rollout
-from pkd.engine.set_values import CERTAIN, Place, gain, gain_l1, gains_at_once, sort_gaps
+from pkd.engine.set_values import (
+    CERTAIN,
+    Place,
+    gain,
+    gain_at_once,
+    gain_l1,
+    gains_at_once,
+    sort_gaps,
+)
 from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND, SUM
 
 STEP, LAST, CHANCES = (
@@ -344,7 +352,9 @@ def value_over_sets(
     for i in range(pairs):
         level[i] = radius[pair_row[first + i]]
     few = size < MANY
-    if few:
+    if few and pairs == 1:
+        a[0], square[0], gains[0] = gain_at_once(packed, matrix, gaps, size, level[0])
+    elif few:
         gains_at_once(packed, matrix, pairs, gaps, size, level, a, square, rows[4:], gains)
     for i in range(pairs):
         z = pair_row[first + i]

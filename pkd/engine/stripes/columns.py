@@ -17,7 +17,7 @@ import numpy as np
 
 from pkd.engine.bonus import hope
 from pkd.engine.jit import inner
-from pkd.engine.set_values import gain, gain_l1, relative_variance, sort_gaps, table_gain
+from pkd.engine.set_values import gain, gain_l1, place_of, relative_variance, sort_gaps, table_gain
 from pkd.optimism import SUM
 
 Offset = np.uintp
@@ -264,31 +264,65 @@ def exact_gains(
 
 
 @inner()
-def table_gains(e, s, edge, n, sign, table, at, out):
-    """out[i] = an upper bound of the gain from the moments, by the table of the row.
+def relate(e, s, v0, edge, n, sign, at, ratio, place):
+    """From moments around v0 to what a table and a bonus need, in place.
 
-    Two loops: divisions are vectorised, looking up is not. edge[i] becomes the gap to the edge.
+    e[i] becomes pV, s[i] the variance, edge[i] the mean gap a to the edge; ratio = Var / a^2, and
+    place is where the table that begins at `at` has its bound.
     """
     for i in range(n):
-        a = max(edge[i] - sign * e[i], 0.0)
-        out[i] = relative_variance(a, s[i] - e[i] * e[i])
-        edge[i] = a
+        variance, a = s[i] - e[i] * e[i], max(edge[i] - sign * e[i], 0.0)
+        v = relative_variance(a, variance)
+        e[i], s[i] = e[i] + v0[i], variance
+        edge[i], ratio[i] = a, v
+        place[i] = place_of(v, at)
+
+
+@inner()
+def moments_at_once(x, p, lo, hi, v, columns, base, n, sign, at, e, s, edge, ratio, place):
+    """`moments_and_edge` and `relate` in one loop, for up to five outcomes, all seen, stride 1."""
+    p1, p2 = mass_of(p, lo + 1, hi), mass_of(p, lo + 2, hi)
+    p3, p4 = mass_of(p, lo + 3, hi), mass_of(p, lo + 4, hi)
+    o0, o1 = offset_of(x, lo, hi, columns, base), offset_of(x, lo + 1, hi, columns, base)
+    o2, o3 = offset_of(x, lo + 2, hi, columns, base), offset_of(x, lo + 3, hi, columns, base)
+    o4 = offset_of(x, lo + 4, hi, columns, base)
     for i in range(n):
-        out[i] = table_gain(edge[i], out[i], table, at)
+        shift = v[o0 + i]
+        d1, d2 = v[o1 + i] - shift, v[o2 + i] - shift
+        d3, d4 = v[o3 + i] - shift, v[o4 + i] - shift
+        w1, w2 = p1 * d1, p2 * d2
+        w3, w4 = p3 * d3, p4 * d4
+        far = max(max(sign * d1, sign * d2), max(sign * d3, sign * d4))
+        mean = (w1 + w2) + (w3 + w4)
+        variance = ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4)) - mean * mean
+        a = max(max(0.0, far) - sign * mean, 0.0)
+        r = relative_variance(a, variance)
+        e[i], s[i] = mean + shift, variance
+        edge[i], ratio[i] = a, r
+        place[i] = place_of(r, at)
+
+
+@inner()
+def table_gains(a, ratio, place, table, n, out):
+    """out[i] = an upper bound of the gain by the table of the row.
+
+    A loop of its own: looking up is not vectorised, what comes before and after is.
+    """
+    for i in range(n):
+        out[i] = table_gain(a[i], ratio[i], table, place[i])
 
 
 @inner()
 def add_set_values(
-    v0, e, s, gains, n, sign, mvp, factor, term, scale, ranged, low, high, constant, ceiling, keep,
-    weight, q,
+    mean, variance, gains, n, sign, mvp, factor, term, scale, ranged, low, high, constant, ceiling,
+    keep, weight, q,
 ):  # fmt: skip
     """q[i] = min(ceiling, constant + pV + sign gain); with `mvp` at most MVP-Est."""
     for i in range(n):
-        mean = e[i] + v0[i]
-        value = mean + sign * gains[i]
+        value = mean[i] + sign * gains[i]
         if mvp:
             second = scale * (high[i] - low[i]) if ranged else term
-            value = min(value, hope(SUM, mean, s[i] - e[i] * e[i], factor, second))
+            value = min(value, hope(SUM, mean[i], variance[i], factor, second))
             value = min(value, high[i]) if ranged else value
         value = min(ceiling, constant + value)
         q[i] = q[i] + weight * value if keep else value

@@ -28,7 +28,9 @@ from pkd.engine.stripes.columns import (
     expectation,
     moments,
     moments_and_edge,
+    moments_at_once,
     optimistic_mix,
+    relate,
     spread,
     table_gains,
 )  # fmt: skip
@@ -242,6 +244,7 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
     copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     if tables is not None:
         edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
+        ratio, where = np.empty(width), np.empty(width, np.uint64)
     if other is not None:
         edge, gains, gaps = np.empty(width), np.empty(width), np.empty(c.longest)
         largest, order = np.empty(b.rounds * width), np.empty(c.longest, np.int64)
@@ -310,22 +313,29 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                                 n, low, high,
                             )  # fmt: skip
                         if tables is not None and form in (CERTIFIED, KL_BALL):
-                            moments_and_edge(
-                                outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
-                                edge, copies,
-                            )  # fmt: skip
-                            if b.rounds == ONE_ROUND:
-                                table_gains(
-                                    e, s, edge, n, b.sign, tables, 2 * PLACES * row, gains
+                            table = 2 * PLACES * row
+                            quick = b.rounds == ONE_ROUND
+                            if quick and stride == 1 and hi - lo <= AT_ONCE and p[hi - 1] > 0.0:
+                                moments_at_once(
+                                    outcome, p, lo, hi, v, columns, base, n, b.sign, table, e, s,
+                                    edge, ratio, where,
                                 )  # fmt: skip
                             else:
-                                exact_gains(
-                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
-                                    copies, edge, radius[row], b.rounds, gaps, gains,
+                                moments_and_edge(
+                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
+                                    edge, copies,
                                 )  # fmt: skip
+                                if not quick:
+                                    exact_gains(
+                                        outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
+                                        copies, edge, radius[row], b.rounds, gaps, gains,
+                                    )  # fmt: skip
+                                relate(e, s, copies, edge, n, b.sign, table, ratio, where)
+                            if quick:
+                                table_gains(edge, ratio, where, tables, n, gains)
                             add_set_values(
-                                copies, e, s, gains, n, b.sign, mvp, factor, term, scale,
-                                ranged, low, high, constant, top, keep, weight, q,
+                                e, s, gains, n, b.sign, mvp, factor, term, scale, ranged, low,
+                                high, constant, top, keep, weight, q,
                             )  # fmt: skip
                             continue
                         if other is not None:
