@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 
@@ -14,6 +15,8 @@ from pkd.engine.set_values import (
     PLACES,
     fill_table,
     gain,
+    gain_at_once,
+    gains_at_once,
     place_of,
     relative_variance,
     table_gain,
@@ -167,3 +170,23 @@ def test_large_sets_hold_more() -> None:
     p, gaps = np.array([0.6, 0.3, 0.1, 0.0]), np.array([1.0, 0.4, 0.1, 0.0])
     found = [gain(p, 0, 1, gaps, 4, c, EXACT) for c in np.geomspace(1e-10, 40, 60)]
     assert found == sorted(found)
+
+
+@numba.njit
+def both(p, at, gaps, size, c, work):
+    """(a, variance, gain) of one law, by the loop over laws and alone."""
+    a, square, out, level = np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, c)
+    gains_at_once(p, at, 1, gaps, size, level, a, square, work, out)
+    return (a[0], square[0], out[0]), gain_at_once(p, at, gaps, size, c)
+
+
+def test_one_law_alone_has_the_bits_of_a_law_among_others() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        size, at = int(rng.integers(1, 9)), int(rng.integers(0, 4))
+        p = np.concatenate([rng.random(at), rng.dirichlet(np.full(size, 0.3))])
+        p[at:][rng.random(size) < 0.3] = 0.0
+        gaps = rng.random(size) * rng.choice([0.0, 1e-9, 1.0], size)
+        c = float(rng.choice([0.0, 1e-12, 1e-3, 0.2, 3.0, 36.0, np.inf]))
+        together, alone = both(p, at, gaps, size, c, np.zeros((3, 1)))
+        assert together == alone

@@ -188,66 +188,26 @@ def add_bonus(
 
 
 @inner()
-def add_edges(v, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge):
-    """`add_moments`, and edge[i] = the largest sign d over these outcomes and outcome o0 itself."""
-    for i in range(n):
-        shift = v[o0 + i]
-        d1, d2, d3, d4 = v[o1 + i] - shift, v[o2 + i] - shift, v[o3 + i] - shift, v[o4 + i] - shift
-        w1, w2, w3, w4 = p1 * d1, p2 * d2, p3 * d3, p4 * d4
-        far = max(max(sign * d1, sign * d2), max(sign * d3, sign * d4))
-        e[i] = (e[i] if more else 0.0) + ((w1 + w2) + (w3 + w4))
-        s[i] = (s[i] if more else 0.0) + ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4))
-        edge[i] = max(edge[i] if more else 0.0, far)
-
-
-@inner()
-def moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, sign, e, s, edge, room):
-    """`moments` with the edge over all outcomes, seen or not; room[i] = V at outcome lo.
-
-    Outcomes of probability 0 come last and count for the edge alone.
-    """
-    o0, two = copy(v, offset_of(x, lo, hi, columns, base), stride, n, room, Offset(0)), n + n
-    seen = lo + 1
-    while seen < hi and p[seen] > 0.0:
-        seen += 1
-    for j in range(lo + 1, max(seen, lo + 2), AT_ONCE - 1):
-        p1, p2 = mass_of(p, j, seen), mass_of(p, j + 1, seen)
-        p3, p4 = mass_of(p, j + 2, seen), mass_of(p, j + 3, seen)
-        o1, o2 = offset_of(x, j, seen, columns, base), offset_of(x, j + 1, seen, columns, base)
-        o3 = offset_of(x, j + 2, seen, columns, base)
-        o4 = offset_of(x, j + 3, seen, columns, base)
-        more = j > lo + 1
-        if stride == 1:
-            first = offset_of(x, lo, hi, columns, base)
-            add_edges(v, first, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge)
-        else:
-            o1, o2 = copy(v, o1, stride, n, room, n), copy(v, o2, stride, n, room, two)
-            o3 = copy(v, o3, stride, n, room, two + n)
-            o4 = copy(v, o4, stride, n, room, two + two)
-            add_edges(room, o0, p1, o1, p2, o2, p3, o3, p4, o4, n, more, sign, e, s, edge)
+def find_tops(x, lo, hi, v, columns, base, stride, n, sign, tops):
+    """tops[i] = the largest sign V over outcomes lo <= j < hi, seen or not."""
     step = Offset(stride)
-    for j in range(seen, hi, AT_ONCE - 1):
-        o1, o2 = offset_of(x, j, hi, columns, base), offset_of(x, j + 1, hi, columns, base)
-        o3, o4 = offset_of(x, j + 2, hi, columns, base), offset_of(x, j + 3, hi, columns, base)
+    for i in range(n):
+        tops[i] = -np.inf
+    for j in range(lo, hi):
+        at = offset_of(x, j, hi, columns, base)
         if stride == 1:
-            raise_edges(v, o1, o2, o3, o4, Offset(1), n, sign, room, edge)
+            for i in range(n):
+                tops[i] = max(tops[i], sign * v[at + i])
         else:
-            raise_edges(v, o1, o2, o3, o4, step, n, sign, room, edge)
+            for i in range(n):
+                tops[i] = max(tops[i], sign * v[at + step * i])
 
 
 @inner()
-def raise_edges(v, o1, o2, o3, o4, step, n, sign, v0, edge):
-    """edge[i] = the larger of it and sign (V - v0) at four outcomes that were never seen."""
-    if sign > 0.0:
-        for i in range(n):
-            at = step * i
-            top = max(max(v[o1 + at], v[o2 + at]), max(v[o3 + at], v[o4 + at]))
-            edge[i] = max(edge[i], top - v0[i])
-    else:
-        for i in range(n):
-            at = step * i
-            top = min(min(v[o1 + at], v[o2 + at]), min(v[o3 + at], v[o4 + at]))
-            edge[i] = max(edge[i], v0[i] - top)
+def find_edges(tops, v0, n, sign, edge):
+    """edge[i] = how far the top lies beyond v0."""
+    for i in range(n):
+        edge[i] = tops[i] - sign * v0[i]
 
 
 @inner()
@@ -279,8 +239,8 @@ def relate(e, s, v0, edge, n, sign, at, ratio, place):
 
 
 @inner()
-def moments_at_once(x, p, lo, hi, v, columns, base, n, sign, at, e, s, edge, ratio, place):
-    """`moments_and_edge` and `relate` in one loop, for up to five outcomes, all seen, stride 1."""
+def moments_at_once(x, p, lo, hi, v, columns, base, n, tops, sign, at, e, s, edge, ratio, place):
+    """`moments`, `find_edges` and `relate` in one loop, for up to five outcomes and stride 1."""
     p1, p2 = mass_of(p, lo + 1, hi), mass_of(p, lo + 2, hi)
     p3, p4 = mass_of(p, lo + 3, hi), mass_of(p, lo + 4, hi)
     o0, o1 = offset_of(x, lo, hi, columns, base), offset_of(x, lo + 1, hi, columns, base)
@@ -292,10 +252,9 @@ def moments_at_once(x, p, lo, hi, v, columns, base, n, sign, at, e, s, edge, rat
         d3, d4 = v[o3 + i] - shift, v[o4 + i] - shift
         w1, w2 = p1 * d1, p2 * d2
         w3, w4 = p3 * d3, p4 * d4
-        far = max(max(sign * d1, sign * d2), max(sign * d3, sign * d4))
         mean = (w1 + w2) + (w3 + w4)
         variance = ((w1 * d1 + w2 * d2) + (w3 * d3 + w4 * d4)) - mean * mean
-        a = max(max(0.0, far) - sign * mean, 0.0)
+        a = max((tops[i] - sign * shift) - sign * mean, 0.0)
         r = relative_variance(a, variance)
         e[i], s[i] = mean + shift, variance
         edge[i], ratio[i] = a, r
@@ -331,7 +290,7 @@ def add_set_values(
 @inner()
 def add_other_values(
     draws, ball, x, p, lo, hi, row_x, row_ptr, row, n_unknown, v, columns, base, stride, n, level,
-    place, ranged, high, ceiling, constant, top, keep, weight, e, s, edge, gains, gaps, order,
+    place, ranged, high, ceiling, constant, top, keep, weight, e, s, tops, edge, gains, gaps, order,
     largest, room, q,
 ):  # fmt: skip
     """q[i] = min(top, constant + value), the value that DRAWS or, with `ball`, L1_BALL gives."""
@@ -346,7 +305,9 @@ def add_other_values(
             value = min(top, constant + largest[last + i])
             q[i] = q[i] + weight * value if keep else value
     if ball is not None:
-        moments_and_edge(x, p, lo, hi, v, columns, base, stride, n, 1.0, e, s, edge, room)
+        moments(x, p, lo, hi, v, columns, base, stride, n, e, s, room)
+        find_tops(x, lo, hi, v, columns, base, stride, n, 1.0, tops)
+        find_edges(tops, room, n, 1.0, edge)
         gains_l1(x, p, lo, hi, v, columns, base, stride, n, room, edge, level, gaps, order, gains)
         for i in range(n):
             value = min(top, constant + (room[i] + min(e[i] + gains[i], edge[i])))

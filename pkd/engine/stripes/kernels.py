@@ -26,8 +26,9 @@ from pkd.engine.stripes.columns import (
     best_of_fans,
     exact_gains,
     expectation,
+    find_edges,
+    find_tops,
     moments,
-    moments_and_edge,
     moments_at_once,
     optimistic_mix,
     relate,
@@ -91,6 +92,7 @@ class Pack(NamedTuple):
     reward_low: np.ndarray  # (rows of rewards, X), with their lowest values
     reward_high: np.ndarray  # (rows of rewards, X)
     longest: int  # most outcomes of a row
+    outcome_set: np.ndarray  # (law rows,) rows with the same outcomes have the same number
 
 
 class Other(NamedTuple):
@@ -244,9 +246,12 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
     copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
     if tables is not None:
         edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
-        ratio, where = np.empty(width), np.empty(width, np.uint64)
+        ratio, where, tops = np.empty(width), np.empty(width, np.uint64), np.empty(width)
+        # `tops` of one outcome set and stretch of columns serve all x whose laws share them.
+        topped, topped_at, topped_stride, topped_n = -1, 0, 0, Offset(0)
     if other is not None:
         edge, gains, gaps = np.empty(width), np.empty(width), np.empty(c.longest)
+        tops = np.empty(width)
         largest, order = np.empty(b.rounds * width), np.empty(c.longest, np.int64)
     changed = 0
     for place in range(begin, end):
@@ -315,16 +320,26 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                         if tables is not None and form in (CERTIFIED, KL_BALL):
                             table = 2 * PLACES * row
                             quick = b.rounds == ONE_ROUND
-                            if quick and stride == 1 and hi - lo <= AT_ONCE and p[hi - 1] > 0.0:
+                            if (
+                                topped != c.outcome_set[row]
+                                or topped_at != base
+                                or topped_stride != stride
+                                or topped_n != n
+                            ):
+                                topped, topped_at = c.outcome_set[row], base
+                                topped_stride, topped_n = stride, n
+                                find_tops(row_x, lo, hi, v, columns, base, stride, n, b.sign, tops)
+                            hi = seen_end(p, lo, hi)
+                            if quick and stride == 1 and hi - lo <= AT_ONCE:
                                 moments_at_once(
-                                    outcome, p, lo, hi, v, columns, base, n, b.sign, table, e, s,
-                                    edge, ratio, where,
+                                    outcome, p, lo, hi, v, columns, base, n, tops, b.sign, table,
+                                    e, s, edge, ratio, where,
                                 )  # fmt: skip
                             else:
-                                moments_and_edge(
-                                    outcome, p, lo, hi, v, columns, base, stride, n, b.sign, e, s,
-                                    edge, copies,
-                                )  # fmt: skip
+                                moments(
+                                    outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies
+                                )
+                                find_edges(tops, copies, n, b.sign, edge)
                                 if not quick:
                                     exact_gains(
                                         outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
@@ -342,8 +357,8 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                             add_other_values(
                                 other.draws, other.ball, outcome, p, lo, hi, row_x, row_ptr, row,
                                 g.n_unknown, v, columns, base, stride, n, b.radius[row], b.rounds,
-                                ranged, high, ceiling, constant, top, keep, weight, e, s, edge,
-                                gains, gaps, order, largest, copies, q,
+                                ranged, high, ceiling, constant, top, keep, weight, e, s, tops,
+                                edge, gains, gaps, order, largest, copies, q,
                             )  # fmt: skip
                             continue
                         if is_capped(seen, b.free, scale):
@@ -452,6 +467,15 @@ def pack(row_ptr, row_x, p, end, x, q):
                 q[k] = p[j]
                 k += 1
         end[row] = k
+
+
+@inner()
+def seen_end(p, lo, hi):
+    """Where the outcomes of positive probability end, which `pack_whole` puts first."""
+    end = lo + 1
+    while end < hi and p[end] > 0.0:
+        end += 1
+    return end
 
 
 @jit()

@@ -7,6 +7,7 @@ the next one afterwards. Threads share the tiles of a large layer.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -125,7 +126,18 @@ class StripeSweeps(Compiled):
             kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
         lowest, highest = map(self._fill, reward_limits(self.rewards))
         longest = int(np.diff(self.row_ptr).max(initial=1))
-        return kernels.Pack(end, x, q, self._fill(belief.mean), lowest, highest, longest)
+        reward = self._fill(belief.mean)
+        return kernels.Pack(end, x, q, reward, lowest, highest, longest, self._outcome_sets)
+
+    @cached_property
+    def _outcome_sets(self) -> np.ndarray:
+        """A number for each law row; rows with the same outcomes have the same one."""
+        numbers: dict[tuple[int, ...], int] = {}
+        rows = np.split(self.arrays.stripes.row_x, self.row_ptr[1:-1])
+        return np.array(
+            [numbers.setdefault(tuple(sorted(row.tolist())), len(numbers)) for row in rows],
+            np.int64,
+        )
 
     def _tables(self, belief: Belief) -> np.ndarray | None:
         """The tables of values over sets of laws; empty for exact values, None for other rules."""
