@@ -55,7 +55,9 @@ def estimate(row_ptr, b, tally, prior, sets, paid, rank, rng, ell, low, high):
     prior, sets, paid: None where the rule draws no laws, has no sets, and the model no unknown
     rewards. The compiler leaves out the code for None. rank: features with new data get their rank.
     """
-    estimate_laws(row_ptr, b, tally, prior, rng, ell, low, high)
+    estimate_laws(row_ptr, b, tally, prior, rng)
+    if paid is not None:
+        estimate_rewards(b, tally, ell, low, high)
     if sets is not None and b.form == CERTIFIED:
         if rank:
             rank_new(row_ptr, tally)
@@ -67,11 +69,10 @@ def estimate(row_ptr, b, tally, prior, sets, paid, rank, rng, ell, low, high):
 
 
 @inner()
-def estimate_laws(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_high):
-    """Fills b.p, b.n and b.mean from counts: frequencies, or a Dirichlet draw with a prior.
+def estimate_laws(row_ptr, b, tally, prior, rng):
+    """Fills b.p and b.n from counts: frequencies, or a Dirichlet draw with a prior.
 
-    Known rows are there already. Without samples a law is uniform. The mean of an unknown reward is
-    optimistic unless there is no bonus: then it is the observed one, or the middle of its range.
+    Known rows are there already. Without samples a law is uniform.
     """
     for z in range(b.n.shape[0]):
         lo, hi = row_ptr[z], row_ptr[z + 1]
@@ -82,6 +83,11 @@ def estimate_laws(row_ptr, b, tally, prior, rng, reward_ell, reward_low, reward_
         else:
             for i in range(lo, hi):
                 b.p[i] = tally.counts[i] / n if n > 0.0 else 1.0 / (hi - lo)
+
+
+@inner()
+def estimate_rewards(b, tally, reward_ell, reward_low, reward_high):
+    """Fills b.mean: optimistic, or without a bonus the observed mean or the middle of the range."""
     for w in range(b.mean.shape[0]):
         low, high, n = reward_low[w], reward_high[w], tally.rewards[0, w]
         if b.form == NO_BONUS:
