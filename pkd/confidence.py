@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pkd.engine import confidence as kernels
+from pkd.engine import doors
 from pkd.model import ModelError
 
 __all__ = ["evidence", "radii", "radius", "reward_radius"]
@@ -35,7 +36,7 @@ def evidence(counts: Sequence[float], branching: int | None = None) -> float:
         raise ModelError(
             f"branching is {branching!r}; expected a whole number from 1 to {len(row)}"
         )
-    return float(kernels.evidence(row, 0, len(row), bound))
+    return float(doors.evidence(row, 0, len(row), bound))
 
 
 def radius(

@@ -8,8 +8,8 @@ from typing import Any
 
 from pkd.algorithm import Learning
 from pkd.engine import compile
-from pkd.engine.bonus import count_reward
 from pkd.engine.compiled import Counts
+from pkd.engine.doors import count_reward
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 from pkd.optimism import Certified, Optimism, from_config
 from pkd.planning import Model, Plan, check_schedule

@@ -14,8 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.engine import Compiled
-from pkd.engine import confidence as kernels
+from pkd.engine import Compiled, doors
 from pkd.engine.compiled import Counts
 from pkd.engine.compiled import Policy as Choices
 from pkd.optimism import ALL_ROUNDS, ONE_ROUND, Certified
@@ -113,7 +112,7 @@ class Unrefuted:
         for (n, mean, _), (_, low, high) in zip(self.tally.rewards.T, self._limits.T, strict=True):
             share = (mean - low) / (high - low) if high > low else 1.0
             coin = np.array([n * share, n * (1.0 - share)])
-            found = kernels.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
+            found = doors.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
             paid.append((self.budget + found) / n if n > 0 else math.inf)
         return np.concatenate([self.high.radius, paid])
 

@@ -229,7 +229,7 @@ def edge_of_mean(n, mean, low, high, budget, sign):
     return mean + sign * (high - low) * gain(coin, 0, 1, gaps, 2, level, ALL_ROUNDS)
 
 
-@jit()
+@inner()
 def count(tally, row, place):
     """One more outcome of an unknown row. Returns whether a plan is due."""
     tally.counts[place] += 1.0
@@ -237,7 +237,7 @@ def count(tally, row, place):
     return tally.n[row] >= tally.marks[row]
 
 
-@jit()
+@inner()
 def count_reward(tally, w, value, weight):
     """A reward seen `weight` times. Returns whether a plan is due.
 

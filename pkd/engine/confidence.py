@@ -60,7 +60,7 @@ def log_choices(m, k, s):
     )
 
 
-@jit()
+@inner()
 def evidence(counts, lo, hi, bound):
     """log(prod_i p^_i^n_i / w(n)) of counts[lo:hi], supports of at most `bound`; 0 without data.
 

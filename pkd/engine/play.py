@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from pkd.engine.belief import Tally, World
-from pkd.engine.bonus import count, count_reward
 from pkd.engine.compiled import Act, Compiled
-from pkd.engine.random import draw, uniform
+from pkd.engine.doors import count, count_reward, draw, uniform
 from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
 
 __all__ = ["find_policy_fault", "play_model", "read_weights"]

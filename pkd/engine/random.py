@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkd.engine.jit import inner, jit
+from pkd.engine.jit import inner
 
 # A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved
 # from compiled code.
@@ -31,13 +31,13 @@ def next_word(state):
     return result
 
 
-@jit()
+@inner()
 def uniform(state):
     """U in [0, 1) with 53 random bits."""
     return (next_word(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@jit()
+@inner()
 def draw(cumulative, lo, hi, u):
     """The first i in [lo, hi) with u < cumulative[i].
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pkd.engine import bonus as kernels
+from pkd.engine import doors
 from pkd.engine.belief import Tally
 from pkd.engine.segments import lengths_to_ptr
 from pkd.explore import overrides
@@ -111,7 +111,7 @@ class Structure(ABC):
             elif not (number >= 0 and math.isfinite(number)):
                 yield f"counts of {z!r}, {value!r} are {number!r}; expected a number >= 0"
             elif number > 0:
-                kernels.count_reward(tally, w, float(value), float(number))
+                doors.count_reward(tally, w, float(value), float(number))
 
     def _add_counts(self, tally: Tally, z: Any, row: Mapping[Any, float]) -> Iterator[str]:
         z_row = self.feature_index[z]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkd.engine.bonus import count, count_reward
-from pkd.engine.jit import jit
+from pkd.engine.jit import inner, jit
 from pkd.engine.random import draw, uniform
 
 
@@ -41,7 +41,7 @@ class Walk(NamedTuple):
 PATH = 7  # columns of a path: law row, outcome, note, reward, cell, action, branch
 
 
-@jit()
+@inner()
 def rollout(g, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 

@@ -87,7 +87,7 @@ def pay(walk, world, tally, which, x, rng):
     return value, count_reward(tally, w, value, 1.0)
 
 
-@jit()
+@inner()
 def rollout(g, walk, world, policy, tally, rng, path):
     """One episode: adds to the tally, and returns (return, whether a plan is due, number of moves).
 
