@@ -115,14 +115,21 @@ class Trials:
     def stored(self, name: str) -> int:
         return len(list((self.place / name / "runs").glob("*--Coin--*.npz")))
 
+    def list_files(self, name: str) -> dict[Path, tuple[int, int]]:
+        """Each stored run, and what changes when it is written anew."""
+        found = {path: path.stat() for path in (self.place / name / "runs").glob("*.npz")}
+        return {path: (stat.st_ino, stat.st_mtime_ns) for path, stat in found.items()}
+
     def kill(self, name: str, kills: int) -> tuple[float, int]:
         """Kills the main process at random moments, then lets it finish.
 
-        Returns the seconds, and how many runs were computed although they were stored.
+        Returns the seconds, and how many runs were computed although they were stored: files that
+        were written anew, and runs that the last process began beyond those that were missing.
+        Results that were on their way from a worker when the process was killed were not stored.
         """
-        moments, began, twice = random.Random(0), time.perf_counter(), 0
+        moments, began = random.Random(0), time.perf_counter()
+        kept: dict[Path, tuple[int, int]] = {}
         for number in range(kills):
-            stored, begun = self.stored(name), self.begun(name)
             goal = (number + 1) * self.runs // (kills + 2)
             main = self.start(name, "--workers", "2")
             while self.count(name) < goal and main.poll() is None:
@@ -131,12 +138,12 @@ class Trials:
             main.send_signal(signal.SIGKILL)
             main.wait()
             time.sleep(0.5)  # its workers leave
-            # Begun since then: what is stored now and was not, and what the kill cut off.
-            cut = self.begun(name) - begun - (self.stored(name) - stored)
-            twice += max(0, cut - 2)  # two workers, one run each
+            kept = {**self.list_files(name), **kept}  # as they were when first seen
         before, begun = self.stored(name), self.begun(name)
         self.finish(name)
         missing = self.runs // len(AGENTS) - before
+        now = self.list_files(name)
+        twice = sum(now[path] != was for path, was in kept.items())
         twice += self.begun(name) - begun - missing
         return time.perf_counter() - began, twice
 
