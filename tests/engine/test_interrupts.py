@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ def interrupt_at(call: int, function: Callable[..., Any], calls: list[int]) -> C
         return function(*arguments)
 
     return wrapped
+
+
+@pytest.fixture(autouse=True)
+def _answer_interrupts() -> Iterator[None]:
+    """A shell may start tests in the background with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("optimism", [pkd.MVP(), pkd.Certified(), pkd.Hoeffding()])
