@@ -160,18 +160,9 @@ def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
                         row, stride = law[branch_law[k], x], branch_stride[k]
                         base = branch_target[k] + offset * stride
                         spread(
-                            row_x,
-                            row_ptr[row],
-                            row_ptr[row + 1],
-                            low_v,
-                            high_v,
-                            columns,
-                            base,
-                            stride,
-                            n,
-                            low,
-                            high,
-                        )
+                            row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base,
+                            stride, n, low, high,
+                        )  # fmt: skip
                         least = reward_low[action_reward[a], x] + reward_low[branch_reward[k], x]
                         largest = (
                             reward_high[action_reward[a], x] + reward_high[branch_reward[k], x]
@@ -290,21 +281,9 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                         constant = inner if keep else outer + inner
                         if form == NO_BONUS or row >= g.n_unknown:
                             expectation(
-                                outcome,
-                                p,
-                                lo,
-                                hi,
-                                v,
-                                columns,
-                                base,
-                                stride,
-                                n,
-                                constant,
-                                keep,
-                                weight,
-                                q,
-                                copies,
-                            )
+                                outcome, p, lo, hi, v, columns, base, stride, n, constant, keep,
+                                weight, q, copies,
+                            )  # fmt: skip
                             continue
                         seen, ell = n_z[row], ells[weights[branch_weight[k], x]]
                         factor, scale = factors(form, b.c1, b.c2, seen, ell)
@@ -367,43 +346,15 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
                                 q[i] = q[i] + weight * value if keep else value
                         elif hi - lo <= AT_ONCE and stride == 1 and not ranged:
                             optimistic_mix(
-                                outcome,
-                                p,
-                                lo,
-                                hi,
-                                v,
-                                columns,
-                                base,
-                                n,
-                                form,
-                                factor,
-                                term,
-                                constant,
-                                top,
-                                keep,
-                                weight,
-                                q,
-                            )
+                                outcome, p, lo, hi, v, columns, base, n, form, factor, term,
+                                constant, top, keep, weight, q,
+                            )  # fmt: skip
                         else:
                             moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies)
                             add_bonus(
-                                copies,
-                                e,
-                                s,
-                                n,
-                                form,
-                                factor,
-                                term,
-                                scale,
-                                ranged,
-                                low,
-                                high,
-                                constant,
-                                top,
-                                keep,
-                                weight,
-                                q,
-                            )
+                                copies, e, s, n, form, factor, term, scale, ranged, low, high,
+                                constant, top, keep, weight, q,
+                            )  # fmt: skip
                     if not decides:
                         for i in range(n):
                             out[at + i] = q[i]
