@@ -76,7 +76,6 @@ class Cells:
     ends: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = attrs.Factory(
         list
     )  # (front, back), hidden
-    made: dict[Any, int] = attrs.Factory(dict)  # node, or (node, prefix) -> cell or LOOKED
 
     def finish(self) -> None:
         """Fills in means, notes and shares, which few models have."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Inventory", "inventory", "picture", "poisson"]
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MORNING = pkd.sure(None)  # no demand has been seen yet
 
 
 @attrs.frozen(kw_only=True)
@@ -72,9 +73,7 @@ class Inventory(pkd.PartiallyKnownMDP):
             coming = pipeline.push(a)
             available = min(stock + coming.oldest, self.capacity)
             return [(1.0, (day, available, coming.pop()), day)]
-        return [
-            (1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), pkd.sure(None))
-        ]
+        return [(1.0, ((day + 1) % self.days, max(stock - x, -self.backlog), pipeline), MORNING)]
 
     def outcomes(self, z: Any) -> Iterable[int]:
         return range(self.max_demand + 1)

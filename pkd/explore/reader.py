@@ -83,6 +83,7 @@ class _Part(NamedTuple):
     target: Side
     settles: bool  # whether the target is the settlement
     step: Callable[[Any, Any, Any], Iterable[Any]]
+    made: dict[Any, int]  # node, or (node, prefix) -> cell or LOOKED
 
 
 class Reader:
@@ -107,20 +108,21 @@ class Reader:
         graph, cells = self.graph, self.graph.cells
         layers, settled = graph.layers, graph.settled
         self.parts = (
-            _Part(cells[STEP], layers, layers, False, model.step),
-            _Part(cells[LAST], layers, settled, True, model.last_step),
-            _Part(cells[CHANCES], layers, layers, False, model.step),
-            _Part(cells[SETTLED], settled, settled, True, model.last_step),
+            _Part(cells[STEP], layers, layers, False, model.step, {}),
+            _Part(cells[LAST], layers, settled, True, model.last_step, {}),
+            _Part(cells[CHANCES], layers, layers, False, model.step, {}),
+            _Part(cells[SETTLED], settled, settled, True, model.last_step, {}),
         )
         self.shares = overrides(model, "share")
         self.notes = overrides(model, "note")
         self.set_index: dict[tuple[Any, ...], int] = {}
         self.feature_index: dict[Any, int] = {}
-        self.known_index: dict[Any, int] = {}
+        self.known_index: dict[Any, int] = {}  # law -> row
         self.reward_index: dict[Any, int] = {}
         self.note_index: dict[Any, int] = {}
         self.block_index = self.graph.block_index
-        self.landing_index: dict[tuple[bool, int, int], int] = {}
+        # [of the settlement][set of outcomes]: block -> landing
+        self.landing_index: tuple[list[dict[int, int]], ...] = ([], [])
         self.share_index: dict[Any, float] = {}
         self._letter_list: list[Any] = []
         self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
@@ -146,7 +148,7 @@ class Reader:
 
     def _find_cell(self, node: int, prefix: tuple[Any, ...], number: int) -> int:
         part = self.parts[number]
-        made = part.cells.made
+        made = part.made
         key = (node, prefix) if prefix else node
         found = made.get(key)
         if found is None:
@@ -158,13 +160,14 @@ class Reader:
         cells, origin = part.cells, part.origin
         x, block = origin.x[node], self.graph.blocks[origin.block[node]]
         if not self.hidden:
-            self._write(node, prefix, part, x, block.y)
+            self._write([(node, x, block.y)], prefix, part)
             return len(cells.node) - 1
         hidden = block.length - len(prefix)
         sizes = len(cells.node), len(cells.reward), len(cells.p)
         self.veil.looked = False
         try:
-            self._write(node, prefix, part, x, block.fill(hide(prefix, hidden, self.veil)))
+            y = block.fill(hide(prefix, hidden, self.veil))
+            self._write([(node, x, y)], prefix, part)
         except Look:
             self.veil.looked = True
         except QueuesMatterError:
@@ -181,37 +184,92 @@ class Reader:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(cells.node) - 1
 
-    def _write(self, node: int, prefix: tuple[Any, ...], part: _Part, x: Any, y: Any) -> None:
-        """Writes down the moves of one cell. This is the hot loop of every explicit walk."""
-        cells, origin, _, _, step = part
-        strict, hidden, reward_of = self.strict, self.hidden, self.model.reward
-        if origin.kind[node] == STOP:
-            final = self.model.final(x, y)
-            self._write_action(cells, final)
-            if strict and not (_is_number(final) and math.isfinite(final)):
-                raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
-        else:
-            choices = origin.choices[node]
-            for action in (None,) if choices is None else choices:
-                answer = step(x, y, action)
-                total = self._write_branches(
-                    part, self._list_branches(answer) if hidden else answer
-                )
-                if strict and not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
-                    raise ModelError(
-                        f"the moves from x={x!r}, y={y!r} by {action!r} sum to {total!r}, not 1"
-                    )
-                reward = reward_of(x, y, action)
-                if hidden:
-                    self._stop_at_look()
-                if type(reward) is not float or reward - reward != 0.0 or self.notes:
-                    reward = self._read_reward(cells, reward, x, y, action)
-                cells.reward.append(reward)
-                cells.branch_ptr.append(len(cells.p))
-        cells.action_ptr.append(len(cells.reward))
-        cells.node.append(node)
-        if hidden:
-            cells.prefix.append(prefix)
+    def _ask_all(self, nodes: list[int], part: _Part) -> None:
+        """Asks for the moves of nodes of an explicit walk that were not asked for before."""
+        cells, origin, blocks = part.cells, part.origin, self.graph.blocks
+        first = len(cells.node)
+        self._write(((n, origin.x[n], blocks[origin.block[n]].y) for n in nodes), (), part)
+        part.made.update(zip(nodes, range(first, len(cells.node)), strict=True))
+
+    def _write(
+        self, asked: Iterable[tuple[int, Any, Any]], prefix: tuple[Any, ...], part: _Part
+    ) -> None:
+        """Writes down the moves of cells, given as (node, x, y).
+
+        This is the hot loop of every walk: names are looked up once, and calls are for what is new.
+        """
+        (cells, origin, target, settles, step, _), graph = part, self.graph
+        strict, hidden, shares, notes = self.strict, self.hidden, self.shares, self.notes
+        reward_of, kinds, choices = self.model.reward, origin.kind, origin.choices
+        find_known, find_feature = self.known_index.get, self.feature_index.get
+        find_block, landing_of = self.block_index.get, self.landing_index[settles]
+        feature_set, known_set = graph.feature_set, graph.known_set
+        p_list, add_p, add_row = cells.p, cells.p.append, cells.row.append
+        add_landing, add_reward = cells.landing.append, cells.reward.append
+        end_action, end_cell = cells.branch_ptr.append, cells.action_ptr.append
+        for node, x, y in asked:
+            if kinds[node] == STOP:
+                add_reward(self._read_final(x, y))
+                end_action(len(p_list))
+            else:
+                actions = choices[node]
+                for action in (None,) if actions is None else actions:
+                    branches = step(x, y, action)
+                    if hidden:
+                        branches = self._list_branches(branches)
+                    if strict and type(branches) is not list and isinstance(branches, Mapping):
+                        raise ModelError(
+                            f"a step is the mapping {branches!r}, not a list of branches"
+                        )
+                    total, first = 0.0, len(p_list)
+                    for p, y_next, z in branches:
+                        if p > 0:
+                            total += p
+                            row = find_known(z.law) if type(z) is Known else find_feature(z)
+                            if row is None:
+                                row = self._intern_row(z)
+                            if hidden:
+                                block, front, back = self._place_hidden(y_next)
+                                cells.ends.append((front, back))
+                            else:
+                                found = find_block(y_next)
+                                block = self._place_new(y_next) if found is None else found
+                            outcomes = feature_set[row] if row >= 0 else known_set[-1 - row]
+                            landing = landing_of[outcomes].get(block)
+                            if landing is None:
+                                landing = self._intern_landing(target, settles, outcomes, block)
+                            add_landing(landing)
+                            add_p(p)
+                            add_row(row)
+                            if shares:
+                                cells.share.append(self._read_share(z, y_next, row, block, cells))
+                        elif strict and not p >= 0:
+                            raise ModelError(f"a branch has the probability {p!r}")
+                    if strict:
+                        if len(p_list) - first > 1:
+                            total = self._merge_branches(cells, first)
+                        if not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
+                            raise ModelError(
+                                f"the moves from x={x!r}, y={y!r} by {action!r} "
+                                f"sum to {total!r}, not 1"
+                            )
+                    reward = reward_of(x, y, action)
+                    if hidden:
+                        self._stop_at_look()
+                    if type(reward) is not float or reward - reward != 0.0 or notes:
+                        reward = self._read_reward(cells, reward, x, y, action)
+                    add_reward(reward)
+                    end_action(len(p_list))
+            end_cell(len(cells.reward))
+            cells.node.append(node)
+            if hidden:
+                cells.prefix.append(prefix)
+
+    def _read_final(self, x: Any, y: Any) -> float:
+        final = self.model.final(x, y)
+        if self.strict and not (_is_number(final) and math.isfinite(final)):
+            raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
+        return final
 
     def _list_branches(self, answer: Iterable[Any]) -> Iterable[Any]:
         """The branches of a step asked with hidden entries, if it has read none of them."""
@@ -252,51 +310,6 @@ class Reader:
             cells.said[len(cells.reward)] = (mean, note)
         return float(reward)
 
-    @staticmethod
-    def _write_action(cells: Cells, reward: float) -> None:
-        cells.reward.append(reward)
-        cells.branch_ptr.append(len(cells.p))
-
-    def _write_branches(self, part: _Part, branches: Iterable[Any]) -> float:
-        """Writes the branches of one action; returns their probability."""
-        cells, graph, block_index, settles = part.cells, self.graph, self.block_index, part.settles
-        total, first = 0.0, len(cells.p)
-        if self.strict and type(branches) is not list and isinstance(branches, Mapping):
-            raise ModelError(f"a step is the mapping {branches!r}, not a list of branches")
-        for p, y_next, z in branches:
-            if p > 0:
-                total += p
-                if type(z) is Known:
-                    known = self.known_index.get(z.law)
-                    row = self._intern_row(z) if known is None else -1 - known
-                else:
-                    row = self._intern_row(z)
-                if self.hidden:
-                    block, front, back = self._place_hidden(y_next)
-                    cells.ends.append((front, back))
-                else:
-                    found = block_index.get(y_next)
-                    block = (
-                        self._intern_block(y_next, Block(y_next, None, 0))
-                        if found is None
-                        else found
-                    )
-                outcomes = graph.feature_set[row] if row >= 0 else graph.known_set[-1 - row]
-                key = (settles, outcomes, block)
-                landing = self.landing_index.get(key)
-                cells.landing.append(
-                    self._intern_landing(part.target, key) if landing is None else landing
-                )
-                cells.p.append(p)
-                cells.row.append(row)
-                if self.shares:
-                    cells.share.append(self._read_share(z, y_next, row, block, cells))
-            elif self.strict and not p >= 0:
-                raise ModelError(f"a branch has the probability {p!r}")
-        if self.strict and len(cells.p) - first > 1:
-            return self._merge_branches(cells, first)
-        return total
-
     def _merge_branches(self, cells: Cells, first: int) -> float:
         """One branch for each y': two branches to the same y' must have one feature, and add up."""
         p, seen = cells.p, dict[Any, int]()
@@ -336,48 +349,50 @@ class Reader:
 
     # -- nodes, blocks, rows -----------------------------------------------------------------------
 
-    def _intern_landing(self, side: Side, key: tuple[bool, int, int]) -> int:
+    def _intern_landing(self, side: Side, settles: bool, outcomes: int, block: int) -> int:
         """A new landing: a set of outcomes with a block."""
-        graph, (settles, outcomes, block) = self.graph, key
-        nodes = [self._intern_node(side, x, block) for x in graph.sets[outcomes]]
-        self.landing_index[key] = len(graph.landings)
+        graph = self.graph
+        nodes = self._intern_nodes(side, graph.sets[outcomes], block)
+        self.landing_index[settles][outcomes][block] = len(graph.landings)
         graph.landings.append(nodes)
         graph.landing_block.append(block)
         graph.settling.append(settles)
         return len(graph.landings) - 1
 
-    def _intern_node(self, side: Side, x: Any, block: int) -> int:
-        nodes = side.of_block.setdefault(block, {})
-        node = nodes.get(x)
-        if node is not None:
-            return node
-        kind, choices = self._read_kind(x, self.graph.blocks[block])
-        if side is self.graph.settled and kind == DECIDE:
-            kind, choices = STOP, None
-        nodes[x] = node = len(side.x)
-        side.x.append(x)
-        side.block.append(block)
-        side.kind.append(kind)
-        side.choices.append(choices)
+    def _intern_nodes(self, side: Side, states: Iterable[Any], block: int) -> list[int]:
+        """The nodes of some x with one block."""
+        known = side.of_block.setdefault(block, {})
+        settled, place = side is self.graph.settled, self.graph.blocks[block]
+        nodes = []
+        for x in states:
+            node = known.get(x)
+            if node is None:
+                kind, choices = self._read_kind(x, place)
+                if settled and kind == DECIDE:
+                    kind, choices = STOP, None
+                known[x] = node = len(side.x)
+                side.x.append(x)
+                side.block.append(block)
+                side.kind.append(kind)
+                side.choices.append(choices)
+                self._count_node(node, x, place)
+            nodes.append(node)
+        return nodes
+
+    def _count_node(self, node: int, x: Any, block: Block) -> None:
+        """Stops the walk at its limits, and tells how far it is."""
         self.n_nodes += 1
         # Counted per side: a state may be in the layers and in the settlement.
         if node >= self.max_states:
-            found, state = self.max_states, (x, self.graph.blocks[block].y)
-            raise TooManyStatesError(f"more than {found} states can be reached", self.layer, state)
+            found = f"more than {self.max_states} states can be reached"
+            raise TooManyStatesError(found, self.layer, (x, block.y))
         if self.n_nodes % REPORT_NODES == 0:
-            self._report(x, block)
-        return node
-
-    def _report(self, x: Any, block: int) -> None:
-        """Tells how far the walk is, and stops it before the memory of the machine is used up."""
-        self.progress(self.n_nodes)
-        held = read_resident()
-        if held > self.most_bytes:
-            raise TooManyStatesError(
-                f"{self.n_nodes} states were found and {held / 1e9:.3g} GB of memory are in use",
-                self.layer,
-                (x, self.graph.blocks[block].y),
-            )
+            self.progress(self.n_nodes)
+            held = read_resident()
+            if held > self.most_bytes:
+                found = f"{self.n_nodes} states were found"
+                found += f" and {held / 1e9:.3g} GB of memory are in use"
+                raise TooManyStatesError(found, self.layer, (x, block.y))
 
     def _read_kind(self, x: Any, block: Block) -> tuple[int, Any]:
         if self.hidden and block.path is not None:
@@ -410,17 +425,17 @@ class Reader:
     def _intern_row(self, z: Any) -> int:
         graph = self.graph
         if isinstance(z, Known):
-            found = self.known_index.get(z.law)
-            if found is None:
+            row = self.known_index.get(z.law)
+            if row is None:
                 total = math.fsum(p for _, p in z.law)
                 if self.strict and (
                     abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)
                 ):
                     raise ModelError(f"{z!r} does not sum to 1")
-                found = self.known_index[z.law] = len(graph.known)
+                row = self.known_index[z.law] = -1 - len(graph.known)
                 graph.known.append(z)
                 graph.known_set.append(self._intern_set(tuple(x for x, p in z.law if p > 0)))
-            return -1 - found
+            return row
         row = self.feature_index.get(z)
         if row is None:
             answer = self.model.outcomes(z)
@@ -437,21 +452,25 @@ class Reader:
         return row
 
     def _intern_set(self, states: tuple[Any, ...]) -> int:
-        return _intern(self.set_index, self.graph.sets, states, states)
+        found = _intern(self.set_index, self.graph.sets, states, states)
+        if found == len(self.landing_index[0]):
+            for side in self.landing_index:
+                side.append({})
+        return found
 
     def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
         """The block of a given y, and the entries of its queue where queues are hidden."""
         if self.hidden:
             block, front, back = self._place_hidden(y)
             return block, front + back
-        return self._intern_block(y, Block(y, None, 0)), ()
+        return self._place_new(y), ()
 
     def _place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
         """(block, front, back): the queue's entries before and after the hidden ones."""
         path = find_queue(y)
         if path is None:
             found = self.block_index.get(y)
-            return self._intern_block(y, Block(y, None, 0)) if found is None else found, (), ()
+            return self._place_new(y) if found is None else found, (), ()
         queue = get_part(y, path)
         front, hidden, back, dropped = parts(queue)
         if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
@@ -466,6 +485,9 @@ class Reader:
         if found is None:
             found = self._intern_block(key, Block(holed, path, len(queue)))
         return found, front, back
+
+    def _place_new(self, y: Any) -> int:
+        return self._intern_block(y, Block(y, None, 0))
 
     def _intern_block(self, key: Any, block: Block) -> int:
         return _intern(self.block_index, self.graph.blocks, key, block)

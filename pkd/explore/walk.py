@@ -55,7 +55,7 @@ class Walker(Reader):
                 raise ModelError(f"start() gives {state!r} the probability {p!r}")
             if p > 0:
                 block, entries = self._place(y)
-                node = self._intern_node(graph.layers, x, block)
+                [node] = self._intern_nodes(graph.layers, [x], block)
                 graph.start.append((node, entries, float(p)))
                 self._add(layer, {node: {tuple(1 << self._intern_letter(v) for v in entries)}})
         total = math.fsum(p for *_, p in graph.start)
@@ -95,27 +95,15 @@ class Walker(Reader):
     def _find_image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """Where one action leads. An END stays where it is, which keeps layers growing."""
         kind = self.graph.layers.kind
-        reached: dict[int, set[Mask]] = {}
-        found: set[int] = set()
-        image: dict[int, Mask] = {}
-        for node, mask in nodes.items():
-            if kind[node] == DECIDE:
-                self._follow(node, mask, part, found, reached)
-            elif kind[node] == STOP:
-                image[node] = mask
-        self._land(image, found, reached)
+        image = {node: mask for node, mask in nodes.items() if kind[node] == STOP}
+        self._land(image, *self._follow(nodes, DECIDE, part))
         return image
 
     def _close(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """The nodes with all that their CHANCE states lead to."""
-        side = self.parts[part].origin
         closed, fresh = dict(nodes), nodes
         while True:
-            reached: dict[int, set[Mask]] = {}
-            found: set[int] = set()
-            for node, mask in fresh.items():
-                if side.kind[node] == CHANCE_STATE:
-                    self._follow(node, mask, part, found, reached)
+            found, reached = self._follow(fresh, CHANCE_STATE, part)
             if not found and not reached:
                 return closed
             image: dict[int, Mask] = {}
@@ -133,26 +121,35 @@ class Walker(Reader):
                 return closed
 
     def _follow(
+        self, nodes: dict[int, Mask], kind: int, part: int
+    ) -> tuple[set[int], dict[int, set[Mask]]]:
+        """Asks for the moves of the nodes of one kind.
+
+        Returns (landings of single y, boxes of queues by landing).
+        """
+        found: set[int] = set()
+        reached: dict[int, set[Mask]] = {}
+        kinds = self.parts[part].origin.kind
+        mine = [node for node in nodes if kinds[node] == kind]
+        if self.hidden:
+            for node in mine:
+                self._follow_hidden(node, nodes[node], part, found, reached)
+            return found, reached
+        cells, made = self.graph.cells[part], self.parts[part].made
+        for node in mine:
+            if node in made:  # asked for in an earlier layer
+                branches = cells.branches(made[node])
+                found.update(cells.landing[branches.start : branches.stop])
+        first = len(cells.landing)
+        self._ask_all([node for node in mine if node not in made], self.parts[part])
+        found.update(cells.landing[first:])
+        return found, reached
+
+    def _follow_hidden(
         self, node: int, mask: Mask, part: int, found: set[int], reached: dict[int, set[Mask]]
     ) -> None:
-        """Asks for the moves of a node.
-
-        found: landings of single y. reached: boxes of queues.
-        """
+        """Adds what the moves of a node with hidden entries lead to."""
         cells = self.graph.cells[part]
-        if not self.hidden:
-            cell = cells.made.get(node)
-            if cell is None:
-                cell = cells.made[node] = self._ask(node, (), self.parts[part])
-            lo, hi = (
-                cells.branch_ptr[cells.action_ptr[cell]],
-                cells.branch_ptr[cells.action_ptr[cell + 1]],
-            )
-            if hi - lo == 1:
-                found.add(cells.landing[lo])
-            else:
-                found.update(cells.landing[lo:hi])
-            return
         graph, to_bits = self.graph, self._to_bits
         for prefix, cell in self._split(node, mask, part):
             rest = mask[len(prefix) :]

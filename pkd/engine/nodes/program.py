@@ -8,6 +8,9 @@ users: in a model of late observations they are two thirds of all states.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 import attrs
@@ -55,17 +58,17 @@ def flatten(graph: Graph) -> Flat:
     """The cells of an explicit graph as arrays."""
     parts = graph.cells
     n_unknown = len(graph.features)
-    node = [np.array(cells.node, np.int64) for cells in parts]
+    node = [_view(cells.node) for cells in parts]
     part = np.repeat(np.arange(4), [len(nodes) for nodes in node])
-    row = np.concatenate([np.array(cells.row, np.int64) for cells in parts])
+    row = _join([cells.row for cells in parts])
     kind = np.array(graph.layers.kind, np.int64), np.array(graph.settled.kind, np.int64)
     all_nodes = np.concatenate(node)
     cell_of = tuple(np.full(len(kind[side]), -1) for side in (0, 0, 1))
     for which, mine in ((0, (STEP, CHANCES)), (1, (LAST,)), (2, (SETTLED,))):
         cells = np.flatnonzero(np.isin(part, mine))
         cell_of[which][all_nodes[cells]] = cells
-    action_ptr = _join_ptr([np.array(cells.action_ptr) for cells in parts])
-    reward = np.concatenate([np.array(cells.reward, float) for cells in parts])
+    action_ptr = _join_ptr([cells.action_ptr for cells in parts])
+    reward = _join([cells.reward for cells in parts])
     final = tuple(np.zeros(len(kind[side])) for side in (0, 1))
     for side, which in ((0, 0), (1, 2)):
         stops = np.flatnonzero((kind[side] == STOP) & (cell_of[which] >= 0))
@@ -82,15 +85,15 @@ def flatten(graph: Graph) -> Flat:
         node=all_nodes,
         action_ptr=action_ptr,
         reward=reward,
-        mean=np.concatenate([np.array(cells.mean, np.int64) for cells in parts]),
-        note=np.concatenate([np.array(cells.note, np.int64) for cells in parts]),
-        branch_ptr=_join_ptr([np.array(cells.branch_ptr) for cells in parts]),
-        p=np.concatenate([np.array(cells.p, float) for cells in parts]),
+        mean=_join([cells.mean for cells in parts]),
+        note=_join([cells.note for cells in parts]),
+        branch_ptr=_join_ptr([cells.branch_ptr for cells in parts]),
+        p=_join([cells.p for cells in parts]),
         row=np.where(row >= 0, row, n_unknown - 1 - row),
-        landing=np.concatenate([np.array(cells.landing, np.int64) for cells in parts]),
-        share=np.concatenate([np.array(cells.share, float) for cells in parts]),
+        landing=_join([cells.landing for cells in parts]),
+        share=_join([cells.share for cells in parts]),
         landing_ptr=lengths_to_ptr(np.array([len(nodes) for nodes in graph.landings], np.int64)),
-        landing_node=np.array([node for nodes in graph.landings for node in nodes], np.int64),
+        landing_node=np.fromiter(chain.from_iterable(graph.landings), np.int64),
         row_ptr=lengths_to_ptr(np.array(sizes, np.int64)),
         kind=kind,
         cell_of=cell_of,  # type: ignore[arg-type]
@@ -101,8 +104,17 @@ def flatten(graph: Graph) -> Flat:
     )
 
 
-def _join_ptr(pointers: list[Array]) -> Array:
-    return lengths_to_ptr(np.concatenate([np.diff(ptr) for ptr in pointers]))
+def _view(values: array[int] | array[float]) -> Array:
+    """The numbers of an array without a copy."""
+    return np.frombuffer(values, np.int64 if values.typecode == "q" else float)
+
+
+def _join(arrays: Iterable[array[int] | array[float]]) -> Array:
+    return np.concatenate([_view(values) for values in arrays])
+
+
+def _join_ptr(pointers: Iterable[array[int]]) -> Array:
+    return lengths_to_ptr(np.concatenate([np.diff(_view(ptr)) for ptr in pointers]))
 
 
 def _windows(graph: Graph) -> tuple[Array, Array]:
