@@ -34,7 +34,7 @@ class HindsightPlayer:
         self.compiled, self.world = compiled, world
         self.delays = _lay_out(compiled, model, delay_of)
         self.path = compiled.new_path()
-        self.deltas = np.zeros(model.horizon, np.int64)
+        self.deltas = np.zeros(model.horizon, np.int64)  # at most one per action
 
     def __call__(
         self, policy: np.ndarray, tally: Tally, rng: np.ndarray, returns: np.ndarray
@@ -70,7 +70,9 @@ def _lay_out(compiled: Compiled, model: UnknownDelay, delay_of: DelayOf) -> Dela
         for delta in range(-1, longest + 1):
             for z, outcome in model.arrivals(key, delta) if delta >= model.form.first else ():
                 row.append(compiled.feature_index[z])
-                place.append(int(compiled.place(row[-1], outcome) or 0))
+                at = compiled.place(row[-1], outcome)
+                assert at is not None
+                place.append(at)
             ptr.append(len(place))
     asked, at_most = np.full(len(features), -2, np.int64), np.zeros(len(features), bool)
     alike_ptr, alike = [0], list[int]()

@@ -53,8 +53,7 @@ def look_back(delays, tally, path, moves, rng, deltas):
         if note < 0:
             continue
         delta = draw_delta(delays.law[note], low, high, rng)
-        if found < deltas.shape[0]:
-            deltas[found] = delta
+        deltas[found] = delta
         found += 1
         at = note * (delays.longest + 2) + delta + 1
         for k in range(delays.place_ptr[at], delays.place_ptr[at + 1]):
