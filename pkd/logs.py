@@ -146,7 +146,7 @@ def _read(text: str, comma: bool) -> _Given:
     """A cell with the values that it may mean: the text, a literal, a number with a comma."""
     readings = []
     if comma:
-        readings.append(_to_number(text.replace(",", ".", 1)))
+        readings.append(_to_number(text.replace(",", ".")))
     try:
         readings.append(ast.literal_eval(text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -202,30 +202,31 @@ class _Names:
             return f"the nearest is {self.show(min(numbers, key=lambda v: abs(v - number)))}"
         wanted = str(given.value).casefold()
         close = {text: _likeness(wanted, text.casefold()) for text in self.written}
-        best = max(close, key=lambda text: close[text], default="")
-        if close.get(best, 0.0) >= CLOSE:
+        if not close:
+            return "it has none that is unknown"
+        best = max(close, key=lambda text: close[text])
+        contained, ratio = close[best]
+        if contained or ratio >= CLOSE:
             return f"the nearest is {self.show(self.written[best][0])}"
         return f"expected one of {_join([self.show(v) for v in self.labels])}"
 
 
-def _likeness(one: str, other: str) -> float:
-    """1 for equal texts; a text that the other one contains comes before any that only resembles.
+def _likeness(one: str, other: str) -> tuple[bool, float]:
+    """(whether `other` contains `one`, how much they resemble each other, from 0 to 1).
 
     `ratio` depends on the order of its arguments, so the texts keep theirs.
     """
-    ratio = difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
-    return (1.0 + ratio) / 2.0 if one and one in other else ratio
+    return one in other, difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def _count(compiled: Compiled, entries: Iterable[_Entry], source: str, unit: str) -> Log:
     """Counts all entries; those that do not fit the model are one ModelError."""
-    reader, total = _Reader(compiled), 0
+    reader = _Reader(compiled)
     for entry in entries:
-        total += 1
         reader.add(entry)
     if reader.faults:
         raise ModelError(_say(reader.faults, source, unit))
-    if not total:
+    if not reader.counts:
         raise ModelError(f"{source} has no samples; expected a pair (z, x') in each {unit}")
     unseen = [
         z

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pkd_examples.inventory import DAYS, inventory
 from pkd_examples.maintenance import maintenance
 from tests.kiosk import Kiosk
 
-MODEL = inventory().model()
+MODEL = pkd.compile(inventory().model())
 PAIRS = [(day, (day + week) % 4) for week in range(10) for day in range(7)]
 
 
@@ -28,6 +29,38 @@ def findings_of(path: Path, model: Any = MODEL) -> tuple[str, ...]:
     with pytest.raises(pkd.ModelError) as caught:
         pkd.read_log(path, model)
     return tuple(text.replace(str(path), path.name) for text in caught.value.findings)
+
+
+class Choices(pkd.PartiallyKnownMDP):
+    """One choice between features {z: its outcomes}, or a rest if there are none."""
+
+    horizon = 1
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        self.features = features
+
+    def start(self) -> Any:
+        return (None, None)
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return list(self.features) or ["rest"]
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        return [(1.0, None, a if a in self.features else pkd.sure(None))]
+
+    def outcomes(self, z: Any) -> Any:
+        return self.features[z]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return 0.0
+
+
+def refusal_of(z: Any, *names: str) -> str:
+    """What is said of a feature z that is none of the names."""
+    with pytest.raises(pkd.ModelError) as caught:
+        pkd.as_log(Choices(dict.fromkeys(names, (0, 1))), [(z, 0)])
+    [finding] = caught.value.findings
+    return finding.removeprefix(f"the log, pair 1: {z!r} is no feature of the model; ")
 
 
 @pytest.fixture
@@ -122,6 +155,19 @@ def test_features_without_data_are_listed() -> None:
         "the log: 3 samples of 2 features (demand on Mon: 2, demand on Wed: 1)",
         ("no samples of demand on Tue, demand on Thu, demand on Fri, demand on Sat, demand on Sun"),
     ]
+
+
+@pytest.mark.parametrize(("unseen", "rest"), [(11, ""), (12, ""), (13, " and 1 more")])
+def test_a_summary_names_twelve_features_and_counts_the_rest(unseen: int, rest: str) -> None:
+    model = Choices({f"z{i}": (0, 1) for i in range(1 + unseen)})
+    told = pkd.as_log(model, [("z0", 0)]).summary().splitlines()[1]
+    named = ", ".join(f"z{i}" for i in range(1, 1 + min(unseen, 12)))
+    assert told == f"no samples of {named}{rest}"
+
+
+def test_a_feature_that_has_one_outcome_needs_no_samples() -> None:
+    model = Choices({"seen": (0, 1), "sure": (1,), "coin": (0, 1), "die": range(1, 7)})
+    assert pkd.as_log(model, [("seen", 0)]).unseen == ("coin", "die")
 
 
 # -- logs that are wrong ---------------------------------------------------------------------------
@@ -245,3 +291,29 @@ def test_a_label_that_fails_does_not_stop_a_log() -> None:
 def test_what_cannot_be_a_feature_at_all_is_refused() -> None:
     with pytest.raises(pkd.ModelError, match=r"pair 1: \['demand'\] is no feature of the model"):
         pkd.as_log(Kiosk(), [(["demand"], 1)])
+
+
+def test_a_name_that_contains_what_was_written_comes_before_one_that_only_resembles_it() -> None:
+    assert refusal_of("cold", "colt", "a cold, wet and windy day") == (
+        "the nearest is 'a cold, wet and windy day'"
+    )
+    assert refusal_of("Cold", "a cold, wet and windy day", "a cold day") == (
+        "the nearest is 'a cold day'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [("abcuvwxyz_", "the nearest is 'abc0123456'"), ("abtuvwxyz_", "expected one of 'abc0123456'")],
+)
+def test_a_name_is_the_nearest_if_three_tenths_of_it_agree(written: str, said: str) -> None:
+    assert refusal_of(written, "abc0123456") == said
+
+
+def test_the_nearest_of_long_names_is_found() -> None:
+    """From 200 letters on, the usual comparison of texts skips letters that are frequent."""
+    assert refusal_of("ab" * 120 + "!", "ab" * 120) == f"the nearest is {'ab' * 120!r}"
+
+
+def test_a_model_without_unknown_features_says_so() -> None:
+    assert refusal_of("coin") == "it has none that is unknown"

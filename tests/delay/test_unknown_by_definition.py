@@ -6,6 +6,7 @@ import pytest
 import pkd
 from pkd import Queue
 from pkd_delay import UnknownDelay
+from pkd_delay.augmented import SHOWN, TRAN
 from pkd_delay.problems import random_mdp
 from pkd_delay.unknown import Arrival, Move, UnrevealedDelay
 from tests.delay.reference import occurring_features
@@ -57,3 +58,30 @@ def test_a_share_is_that_of_the_queue_and_of_the_base(n):
     move, arrival = Move((0, 0, 0), 0), Arrival(0, (0, 0), 0, False, 0, None)
     assert model.share(move, y) == pytest.approx(of_queue(n + 1) / 2)
     assert model.share(arrival, y) == pytest.approx(of_queue(n) / 2)
+
+
+class Roads(pkd.UnknownTable):
+    """A table whose states have names."""
+
+    def x_label(self, x):
+        return f"road {x}"
+
+
+def test_labels_say_the_state_the_counter_and_the_queue():
+    model = unknown(Roads(n_states=2, n_actions=2, horizon=4))
+    assert model.x_label((1, 0)) == "road 1, waited 0"
+    assert model.x_label((0, TRAN)) == "road 0, next state arrives"
+    assert model.x_label((1, SHOWN)) == "road 1, state shown"
+    assert model.y_label(model.y_type(None, Queue([1, 0]))) == "[1, 0]"
+    assert model.y_label(model.y_type(None, None)) == "over"
+
+
+def test_the_label_of_an_arrival_says_all_that_its_law_depends_on():
+    model = unknown(Roads(n_states=2, n_actions=2, horizon=4))
+    assert model.feature_label(Move((1, 0))) == model.base.feature_label((1, 0))
+    waiting, at_once = Arrival(1, 0, 1, False), Arrival(1, 0, 0, True)
+    assert model.feature_label(waiting) == "arrival after 1 from road 1 given 0"
+    assert model.feature_label(at_once) == "arrival after 0 from road 1 given 0, empty queue"
+    told = Arrival(1, 0, 1, False, before=2)
+    expected = "arrival after 1 from road 1, which was 2 late, given 0"
+    assert model.feature_label(told) == expected
