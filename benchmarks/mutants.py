@@ -60,7 +60,7 @@ TESTS = {  # besides the examples in the module itself
     "pkd.engine.bonus": [*PLANS, "tests/test_certified.py"],
     "pkd.engine.confidence": ["tests/test_confidence.py"],
     "pkd.engine.set_values": ["tests/test_set_values.py"],
-    "pkd.inspection": ["tests/test_inspection.py"],
+    "pkd.inspection": ["tests/test_inspection_by_definition.py", "tests/test_inspection.py"],
     "pkd.logs": ["tests/test_logs.py"],
     "pkd.optimism": ["tests/test_rule_values.py", "tests/cli/test_rules.py"],
     "pkd.unrefuted": CERTIFICATES,
