@@ -213,15 +213,15 @@ class _Proof:
 
     def _branch(self, p: float, z: Any, step: int, y: Any) -> _Branch:
         if isinstance(z, Known):
-            row = {x: q for x, q in z.law if q > 0}
-            return _Branch(p, None, {x: (step, x, y) for x in row}, row, 0.0, 0.0)
+            row, free = {x: q for x, q in z.law if q > 0}, 0.0
+            return _Branch(p, None, {x: (step, x, y) for x in row}, row, free, free)
         outcomes, sizes = list(self.model.outcomes(z)), self.sizes
         share, b = self.model.share(z, y), self.model.branching(z)
         inside = 32 * sizes.horizon**2 * sizes.n_features * self.episodes / self.delta
         ell_1 = math.log(inside * (sizes.n_y if share is None else 1 / share))
         wide = b * support_log(b, sizes.horizon, sizes.n_features, self.episodes, self.delta)
-        before = self.features.get(z, (0.0, 0.0))
-        self.features[z] = max(before[0], min(ell_1, wide)), wide
+        before, _ = self.features.get(z, (0.0, wide))
+        self.features[z] = max(before, min(ell_1, wide)), wide
         row = {x: float(self.law(z).get(x, 0.0)) for x in outcomes}
         return _Branch(p, z, {x: (step, x, y) for x in outcomes}, row, ell_1, wide)
 

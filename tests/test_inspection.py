@@ -193,3 +193,68 @@ def test_an_inspection_prints_one_line_for_each_lemma() -> None:
     model, law = table()
     found = inspect_proof(model, law, 2)
     assert len(str(found).splitlines()) == 1 + len(found.lemmas)
+
+
+def test_what_the_proof_does_not_speak_of_is_refused() -> None:
+    class Teaching(TwoArms):
+        return_range = (0.0, 1.0)
+
+        def samples(self, episode: Any) -> Any:
+            return self.visited(episode)
+
+    class Shifted(TwoArms):
+        return_range = (-1.0, 1.0)
+
+    class Right(TwoArms):
+        return_range = (0.0, 1.0)
+
+    law = {"arm": {0: 0.5, 1: 0.5}}
+    for model, rule in (
+        (Teaching(), pkd.MVP()),
+        (Shifted(), pkd.MVP()),
+        (Right(), pkd.MVP(monotone=True)),
+    ):
+        with pytest.raises(pkd.ModelError, match=r"expected a model with return_range = \(0, R\)"):
+            inspect_proof(model, law, 2, optimism=rule)
+    assert inspect_proof(Right(), law, 2).failures == {}
+
+
+def test_a_run_is_that_of_seed_0_if_none_is_given() -> None:
+    model, law = table()
+    counts = sampled(law, 3_000_000, seed=1)
+
+    def values(**options: int) -> tuple[float, ...]:
+        return inspect_proof(model, law, 4, counts=counts, **options).upper_values
+
+    assert values() == values(seed=0) != values(seed=1)
+
+
+def test_an_outcome_that_a_known_law_excludes_is_not_visited() -> None:
+    class Twice(TwoArms):
+        horizon = 2
+        return_range = (0.0, 9.0)
+        more: Any = ()
+
+        def step(self, x: Any, y: Any, a: Any) -> list[tuple[float, Any, Any]]:
+            known = pkd.Known({0: 1.0, **dict.fromkeys(self.more, 0.0)})
+            return [(1.0, "paid", known if a == "sure" else "arm")]
+
+    class Excluding(Twice):
+        more = (5,)
+
+    law = {"arm": {0: 0.5, 1: 0.5}}
+    one, other = (inspect_proof(m, law, 2) for m in (Twice(), Excluding()))
+    assert str(one) == str(other)
+
+
+@pytest.mark.parametrize(("width", "slack"), [(1.0, 1e-9), (1.5, 1.5**2 * 1e-9)])
+def test_rounding_is_allowed_in_units_of_the_largest_square(
+    width: float, slack: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sides are values up to R or squares up to R^2: the larger one counts."""
+    found: set[float] = set()
+    monkeypatch.setattr(inspection.Lemma, "hold", lambda self, left, right, s: found.add(s))
+    model = TwoArms()
+    model.return_range = (0.0, width)
+    inspect_proof(model, {"arm": {0: 0.5, 1: 0.5}}, 1)
+    assert list(found) == [pytest.approx(slack, rel=1e-12)]

@@ -223,9 +223,11 @@ class Reference:
         self.hold("lma:partially:final", self.regret, bound)
 
 
-def start_counts(large: int) -> dict[Any, dict[int, int]]:
-    """No sample of one feature, 1, 2 and 3 of others, and many of the rest."""
-    few = dict(zip([("z", 0, 0), ("z", 0, 1), ("z", 1, 0), ("z", 1, 1)], range(4), strict=True))
+FEW = {("z", 0, 0): 0, ("z", 0, 1): 1, ("z", 1, 0): 2, ("z", 1, 1): 3}
+
+
+def start_counts(few: dict[Any, int], large: int) -> dict[Any, dict[int, int]]:
+    """The number of samples of some features, and many of the rest."""
     rng = np.random.default_rng(large)
     return {
         z: dict(enumerate(rng.multinomial(few.get(z, large), list(row.values())).tolist()))
@@ -237,11 +239,13 @@ def without_noise(pair: tuple[float, float]) -> tuple[float, float]:
     return round(pair[0], 9) + 0.0, pair[1]
 
 
-@pytest.mark.parametrize("rule", [pkd.MVP(), pkd.MVP(c1=2.0, c2=3.0, log_factor=1.5)])
-@pytest.mark.parametrize("large", [4, 4_000, 4_000_000])
+@pytest.mark.parametrize("rule", [pkd.MVP(), pkd.MVP(c1=0.2, c2=0.03, log_factor=1.5)])
+@pytest.mark.parametrize(
+    ("few", "large"), [(FEW, 4), (FEW, 4_000), (FEW, 4_000_000), ({}, 40_000), ({}, 4_000_000)]
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_both_sides_of_every_lemma_are_those_of_the_definition(
-    rule: pkd.MVP, large: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    rule: pkd.MVP, few: dict[Any, int], large: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference, found = Reference(rule), []
     walk, hold = inspection._Proof.walk, Lemma.hold
@@ -257,7 +261,7 @@ def test_both_sides_of_every_lemma_are_those_of_the_definition(
 
     monkeypatch.setattr(inspection._Proof, "walk", walk_both)
     monkeypatch.setattr(Lemma, "hold", note)
-    counts = start_counts(large)
+    counts = start_counts(few, large)
     run = inspect_proof(Web(), LAW, K, delta=DELTA, seed=seed, optimism=rule, counts=counts)
     reference.close()
     assert run.upper_values == pytest.approx(reference.uppers, rel=1e-12)

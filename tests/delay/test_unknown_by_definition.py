@@ -1,14 +1,17 @@
 """An unknown law of the delay: which class, which |Z|, which shares, from their definitions."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import pkd
 from pkd import Queue
-from pkd_delay import UnknownDelay
+from pkd_delay import DelayLaw, InterArrival, Lags, UnknownDelay
 from pkd_delay.augmented import SHOWN, TRAN
+from pkd_delay.hindsight import HindsightPlayer
 from pkd_delay.problems import random_mdp
-from pkd_delay.unknown import Arrival, Move, UnrevealedDelay
+from pkd_delay.unknown import Arrival, Move, UnrevealedDelay, share_one_law
 from tests.delay.reference import occurring_features
 
 MDP = random_mdp(states=3, actions=2, horizon=5, successors=3, seed=1)
@@ -85,3 +88,52 @@ def test_the_label_of_an_arrival_says_all_that_its_law_depends_on():
     told = Arrival(1, 0, 1, False, before=2)
     expected = "arrival after 1 from road 1, which was 2 late, given 0"
     assert model.feature_label(told) == expected
+
+
+class Ladder(pkd.PartiallyKnownMDP):
+    """y counts the steps, so that no y comes twice; x is a coin."""
+
+    def __init__(self, horizon):
+        self.horizon = horizon
+
+    def start(self):
+        return 0, 0
+
+    def actions(self, x, y):
+        return ["a", "b"]
+
+    def step(self, x, y, a):
+        return [(1.0, y + 1, "coin")]
+
+    def outcomes(self, z):
+        return 0, 1
+
+    def reward(self, x, y, a):
+        return 0.0
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3, 4])
+@pytest.mark.parametrize("form", [InterArrival, Lags])
+def test_the_arrivals_of_a_law_that_many_y_share_are_those_that_occur(horizon, form):
+    for longest, largest in itertools.product([1, 2], [1, 2, 3]):
+        model = UnknownDelay(
+            Ladder(horizon), longest, largest, form=form, delay_feature=share_one_law
+        )
+        listed = {z for arrivals in model._arrivals.values() for z in arrivals}
+        assert listed == {z for z in occurring_features(model) if isinstance(z, Arrival)}
+
+
+def test_episodes_are_compiled_if_the_base_leaves_its_samples_to_the_core():
+    class Teaching(Ladder):
+        def samples(self, episode):
+            return self.visited(episode)
+
+    def hindsight(base, law_of):
+        model = unknown(base)
+        compiled = pkd.compile(model, large=False)
+        law = DelayLaw({"coin": {0: 0.5, 1: 0.5}}, {0: 0.5, 1: 0.5}, model)
+        return model.hindsight(compiled, compiled.truth(law), law_of(law))
+
+    assert isinstance(hindsight(Ladder(3), lambda law: law), HindsightPlayer)
+    assert hindsight(Teaching(3), lambda law: law) is None
+    assert hindsight(Ladder(3), lambda law: law.__call__) is None  # raw numbers are not shown
