@@ -231,7 +231,7 @@ def _count(compiled: Compiled, entries: Iterable[_Entry], source: str, unit: str
     unseen = [
         z
         for z in reader.features.labels
-        if z not in reader.counts
+        if not any(reader.counts.get(z, {}).values())
         and (z in compiled.reward_index or len(compiled.outcomes[compiled.feature_index[z]]) > 1)
     ]
     counts = {z: reader.counts[z] for z in reader.features.labels if z in reader.counts}

@@ -15,6 +15,14 @@ from pkd.inspection import bennett, empirical_bernstein, inspect_proof
 from pkd_delay import DelayedMDP
 from tests.test_optimism import TwoArms
 
+ARM = {"arm": {0: 0.5, 1: 0.5}}
+
+
+class TwoArmsOfOne(TwoArms):
+    """Two arms with their range."""
+
+    return_range = (0.0, 1.0)
+
 
 def table(seed: int = 0, horizon: int = 3) -> tuple[Any, Any]:
     """A random table in the paper's setting: rewards in [0, 1], the range (0, H)."""
@@ -205,22 +213,19 @@ def test_what_the_proof_does_not_speak_of_is_refused() -> None:
     class Shifted(TwoArms):
         return_range = (-1.0, 1.0)
 
-    class Right(TwoArms):
-        return_range = (0.0, 1.0)
-
-    law = {"arm": {0: 0.5, 1: 0.5}}
     for model, rule in (
         (Teaching(), pkd.MVP()),
         (Shifted(), pkd.MVP()),
-        (Right(), pkd.MVP(monotone=True)),
+        (TwoArmsOfOne(), pkd.MVP(monotone=True)),
     ):
         with pytest.raises(pkd.ModelError, match=r"expected a model with return_range = \(0, R\)"):
-            inspect_proof(model, law, 2, optimism=rule)
-    assert inspect_proof(Right(), law, 2).failures == {}
+            inspect_proof(model, ARM, 2, optimism=rule)
+    assert inspect_proof(TwoArmsOfOne(), ARM, 2).failures == {}
 
 
-def test_a_run_is_that_of_seed_0_if_none_is_given() -> None:
+def test_a_run_has_20_episodes_and_seed_0_if_none_are_given() -> None:
     model, law = table()
+    assert len(inspect_proof(TwoArmsOfOne(), ARM).upper_values) == 20
     counts = sampled(law, 3_000_000, seed=1)
 
     def values(**options: int) -> tuple[float, ...]:

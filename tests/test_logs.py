@@ -124,6 +124,12 @@ def test_a_decimal_comma_is_read_where_it_does_not_separate(file: Path) -> None:
     assert dict(pkd.read_log(file, maintenance())) == {("earns", 0): {0.25: 1.0}}
 
 
+def test_the_limits_of_a_reward_belong_to_its_range() -> None:
+    earns = ("earns", 0)
+    log = pkd.as_log(maintenance(), [(earns, 0.0), (earns, 1.0)])
+    assert dict(log) == {earns: {0.0: 1.0, 1.0: 1.0}}
+
+
 def test_whole_numbers_may_be_written_with_a_point(file: Path) -> None:
     found = pkd.read_log(write(file, [(f"{z}.0", f"{x}.0") for z, x in PAIRS]), MODEL)
     assert list(found) == list(range(7))
@@ -163,6 +169,13 @@ def test_a_summary_names_twelve_features_and_counts_the_rest(unseen: int, rest: 
     told = pkd.as_log(model, [("z0", 0)]).summary().splitlines()[1]
     named = ", ".join(f"z{i}" for i in range(1, 1 + min(unseen, 12)))
     assert told == f"no samples of {named}{rest}"
+
+
+def test_a_count_of_zero_is_read_and_is_no_sample() -> None:
+    log = pkd.as_log(Choices({"coin": (0, 1), "die": range(6)}), {"coin": {0: 0}, "die": {5: 2}})
+    assert dict(log) == {"coin": {0: 0.0}, "die": {5: 2.0}}
+    assert log.unseen == ("coin",)
+    assert log.summary() == "the log: 2 samples of 1 feature (die: 2)\nno samples of coin"
 
 
 def test_a_feature_that_has_one_outcome_needs_no_samples() -> None:
@@ -312,7 +325,7 @@ def test_a_name_is_the_nearest_if_three_tenths_of_it_agree(written: str, said: s
 
 def test_the_nearest_of_long_names_is_found() -> None:
     """From 200 letters on, the usual comparison of texts skips letters that are frequent."""
-    assert refusal_of("ab" * 120 + "!", "ab" * 120) == f"the nearest is {'ab' * 120!r}"
+    assert refusal_of("!" + "ab" * 120, "ab" * 120) == f"the nearest is {'ab' * 120!r}"
 
 
 def test_a_model_without_unknown_features_says_so() -> None:
