@@ -22,7 +22,7 @@ RNG = np.random.default_rng(7)
 REWARDS, FINAL = RNG.random((X, Y, A)), RNG.random((X, Y))
 KNOWN = (0.3, 0.0, 0.7)
 LAW = {("z", x, a): dict(enumerate(RNG.dirichlet(np.ones(X)))) for x in range(X) for a in range(A)}
-LAW["w"] = {0: 0.4, 1: 0.0, 2: 0.6}  # B = 2 of its three outcomes
+LAW["w"] = {0: 0.4, 2: 0.6}  # B = 2 of its three outcomes
 BRANCHING = {**dict.fromkeys(LAW, X), "w": 2}
 
 
@@ -70,7 +70,7 @@ def ells(z: Any) -> tuple[float, float, float]:
 
 
 def row_of(z: Any) -> np.ndarray:
-    return np.array(KNOWN if z is None else [LAW[z][x] for x in range(X)])
+    return np.array(KNOWN if z is None else [LAW[z].get(x, 0.0) for x in range(X)])
 
 
 def mean_of(x: int, y: int, a: int, values: np.ndarray) -> float:
@@ -223,15 +223,14 @@ class Reference:
         self.hold("lma:partially:final", self.regret, bound)
 
 
-FEW = {("z", 0, 0): 0, ("z", 0, 1): 1, ("z", 1, 0): 2, ("z", 1, 1): 3}
+FEW = {(0, 0): 0, (0, 1): 1, (1, 0): 3, (1, 1): 3, (2, 0): 2, (2, 1): 2}  # of ("z", x, a)
 
 
 def start_counts(few: dict[Any, int], large: int) -> dict[Any, dict[int, int]]:
     """The number of samples of some features, and many of the rest."""
     rng = np.random.default_rng(large)
     return {
-        z: dict(enumerate(rng.multinomial(few.get(z, large), list(row.values())).tolist()))
-        for z, row in LAW.items()
+        z: dict(enumerate(rng.multinomial(few.get(z[1:], large), row_of(z)).tolist())) for z in LAW
     }
 
 

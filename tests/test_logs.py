@@ -247,6 +247,17 @@ def test_a_line_without_an_outcome_is_refused(file: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("times", "where"),
+    [(1, "line 2"), (2, "lines 2, 3"), (3, "lines 2, 3, 4"), (4, "lines 2, 3, 4 and 1 more")],
+)
+def test_a_finding_names_three_lines_and_counts_the_rest(
+    file: Path, times: int, where: str
+) -> None:
+    [finding] = findings_of(write(file, [("demand", 7)] * times), Kiosk())
+    assert finding == f"log.csv, {where}: '7' cannot follow demand; the nearest is 1"
+
+
 def test_a_count_that_is_no_number_is_refused(file: Path) -> None:
     file.write_text("z,x,count\ndemand,1,two\ndemand,1,-1\n")
     assert findings_of(file, Kiosk()) == (
