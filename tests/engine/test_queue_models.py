@@ -85,7 +85,7 @@ PIPELINES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(case=queue_cases(**PIPELINES))
 def test_pipelines_are_pulled_merged_and_cut_to_the_same_plans(case: QueueCase) -> None:
     """Decisions that push and CHANCE states that pop: what stripes were made for."""
