@@ -22,6 +22,7 @@ from pkd.graph import (
     SETTLED,
     STEP,
     STOP,
+    WORTH_HIDING,
     Block,
     Cells,
     Graph,
@@ -47,8 +48,7 @@ __all__ = [
 PROBABILITY_SLACK = 1e-9
 NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
 LOOKED = -1  # in place of a cell: the move looks at one more entry
-# Hiding queues is given up after this many branches if there are fewer states per branch than this.
-MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3
+MANY_BRANCHES = 20_000  # after so many, hiding queues is given up if it saves too little
 REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
 
 
@@ -126,8 +126,8 @@ class Reader:
         self.share_index: dict[Any, float] = {}
         self._letter_list: list[Any] = []
         self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
-        self.columns = 0  # queues that the cells stand for
-        self.asked = 0  # branches that were asked for
+        self.asked = 0  # branches that were asked for with hidden entries
+        self.spared = 0  # branches that an explicit walk would have asked for in their place
         self.n_nodes = 0
         self.layer = 1  # from which the walk goes on, counted from 1
 
@@ -178,9 +178,10 @@ class Reader:
         if self.veil.looked:
             cells.cut(*sizes)
             return LOOKED
-        self.columns += max(len(self.graph.letters), 1) ** hidden
-        self.asked += len(cells.p) - sizes[2]
-        if self.asked > MANY_BRANCHES and self.columns < STATES_PER_BRANCH * self.asked:
+        branches = len(cells.p) - sizes[2]
+        self.asked += branches
+        self.spared += branches * max(len(self.graph.letters), 1) ** hidden
+        if self.asked > MANY_BRANCHES and self.spared < WORTH_HIDING * self.asked:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(cells.node) - 1
 
