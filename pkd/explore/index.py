@@ -253,7 +253,8 @@ def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
+    # The slow test comes last.
+    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101
 
 
 def _is_whole(value: object) -> TypeGuard[int]:
