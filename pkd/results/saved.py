@@ -186,8 +186,7 @@ def plan_again(
     belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
     value = float(run.upper_values[-1])
     if prefix:
-        if run.interval is None:
-            raise ModelError("the file holds a robust plan, but no interval of it")
+        assert run.interval is not None  # only such a run has a robust plan
         belief, value = compiled.pessimistic(belief), float(run.interval.low)
     for name in (*BELIEF, "draws") if belief.draws.size else BELIEF:
         part, values = arrays.get(f"{prefix}belief_{name}"), getattr(belief, name)
