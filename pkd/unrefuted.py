@@ -55,7 +55,7 @@ class Unrefuted:
 
     def take_budget(self, other: Unrefuted) -> None:
         """Gives each set the part of delta that it has in another model."""
-        self.high.budget[0] = self.low.budget[0] = other.budget
+        self.high.budget[0] = other.budget  # both beliefs share their budgets
         self.expect(np.zeros(len(self.numbers)))
 
     def hurry(self, quick: bool) -> None:

@@ -109,9 +109,9 @@ RANGE = [(2.0, 5.0)] * 4
 @pytest.mark.parametrize(
     ("form", "free", "term"),
     [
-        (SUM, 1.0, lambda n, var, w, l: 0.5 * math.sqrt(var * l / n) + 0.25 * w * l / n),
-        (MAX, 1.0, lambda n, var, w, l: max(0.5 * math.sqrt(var * l / n), 0.25 * w * l / n)),
-        (HOEFFDING, 0.0, lambda n, var, w, l: 0.5 * w * l / math.sqrt(n)),
+        (SUM, 1.0, lambda n, var, w, ell: 0.5 * math.sqrt(var * ell / n) + 0.25 * w * ell / n),
+        (MAX, 1.0, lambda n, var, w, ell: max(0.5 * math.sqrt(var * ell / n), 0.25 * w * ell / n)),
+        (HOEFFDING, 0.0, lambda n, var, w, ell: 0.5 * w * ell / math.sqrt(n)),
     ],
     ids=["sum", "max", "hoeffding"],
 )
@@ -143,7 +143,11 @@ def test_without_a_bonus_a_mean_is_the_observed_one_or_the_middle() -> None:
 def test_a_feature_has_the_rank_at_which_its_data_came() -> None:
     """A row with one outcome has nothing to learn, and gets no rank."""
     state = State(
-        [[1, 1], [3], [0, 0], [0, 0.5]], [[1.0], []], [(0.0, 1.0)] * 2, form=CERTIFIED, free=math.inf
+        [[1, 1], [3], [0, 0], [0, 0.5]],
+        [[1.0], []],
+        [(0.0, 1.0)] * 2,
+        form=CERTIFIED,
+        free=math.inf,
     )
     state.estimate([0.0, 0.0], rank=False)
     assert state.tally.rank.tolist() == [0] * 6
@@ -178,9 +182,7 @@ def test_a_rule_without_sets_keeps_its_radii() -> None:
 def test_a_mean_of_rewards_goes_to_the_edge_of_what_is_not_refuted(sign: float) -> None:
     """A reward counts as a fraction of heads and tails."""
     paid = [[2.5, 2.5, 4.0], [2.0], [5.0] * 3, []]
-    state = State(
-        [[1, 1]], paid, RANGE, form=CERTIFIED, free=math.inf, sign=sign, budget=BUDGETS
-    )
+    state = State([[1, 1]], paid, RANGE, form=CERTIFIED, free=math.inf, sign=sign, budget=BUDGETS)
     state.tally.rank[1:] = 1, 2, 3, 0
     found = state.estimate([math.inf] * 4).mean
     for values, mean, budget in zip(paid[:3], found, BUDGETS[1:], strict=False):
@@ -205,8 +207,8 @@ def test_a_largest_mean_is_the_smaller_of_both_bounds_and_a_least_one_its_own() 
     """With a tiny logarithm the bonus is below the edge of the set."""
     for sign, expected in ((1.0, 3.0), (-1.0, None)):
         state = State(
-            [[1, 1]], [[3.0] * 4], [(2.0, 5.0)], form=CERTIFIED, c1=1.0, c2=1.0, free=1.0, sign=sign,
-            budget=BUDGETS,
+            [[1, 1]], [[3.0] * 4], [(2.0, 5.0)], form=CERTIFIED, c1=1.0, c2=1.0, free=1.0,
+            sign=sign, budget=BUDGETS,
         )  # fmt: skip
         (found,) = state.estimate([1e-9]).mean
         if expected is None:
@@ -244,7 +246,9 @@ def test_rewards_of_balls_have_the_terms_of_their_definitions(form: int) -> None
 
     expected = [2.5 + 3 * math.sqrt(level(0.02) / 2), 5.0, 3 + 3 * math.sqrt(level(0.04) / 0.5)]
     assert state.belief.mean[:3] == pytest.approx(expected)
-    assert state.belief.mean[3] == (5.0 if form == KL_BALL else pytest.approx(min(5.0, 2 + 3 * math.sqrt(level(9.0)))))
+    assert state.belief.mean[3] == (
+        5.0 if form == KL_BALL else pytest.approx(min(5.0, 2 + 3 * math.sqrt(level(9.0))))
+    )
     radius = 1.0 / 0.75 if form == KL_BALL else math.sqrt(0.5 * 2 * (1.0 + log_t) / 0.75)
     assert state.belief.radius == pytest.approx([radius])
 
