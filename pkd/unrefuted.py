@@ -112,8 +112,8 @@ class Unrefuted:
         for (n, mean, _), (_, low, high) in zip(self.tally.rewards.T, self._limits.T, strict=True):
             share = (mean - low) / (high - low) if high > low else 1.0
             coin = np.array([n * share, n * (1.0 - share)])
-            found = doors.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
-            paid.append((self.budget + found) / n if n > 0 else math.inf)
+            level = self.budget + doors.evidence(coin, 0, 2, 2.0)
+            paid.append(level / n if n > 0 else math.inf)
         return np.concatenate([self.high.radius, paid])
 
 

@@ -204,6 +204,13 @@ def test_the_mass_that_was_not_seen_goes_to_what_was_seen_and_the_first_others()
     assert sets._frequencies.tolist() == [0.5, 0.0, 0.5, 0.0]
 
 
+def test_only_outcomes_that_were_seen_once_tell_of_unseen_ones() -> None:
+    """One of eight samples: an eighth of the mass is even on all four outcomes."""
+    sets = Unrefuted(pkd.compile(Bandit((0.0, 1.0, 2.0, 3.0))), {"arm": {0: 5, 1: 2, 2: 1}}, 0.05)
+    expected = [7 / 8 * n / 8 + 1 / 32 for n in (5, 2, 1, 0)]
+    assert sets._frequencies == pytest.approx(expected, rel=1e-12)
+
+
 def test_without_data_the_first_outcomes_are_even_and_nothing_is_divided_by_0() -> None:
     with np.errstate(all="raise"):
         sets = Unrefuted(pkd.compile(Narrow((0.0, 1.0, 2.0))), {}, 0.05)
