@@ -39,16 +39,12 @@ SWAPS: dict[type, type] = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min"}
 BOUNDS = ["tests/theory/test_bounds.py", "tests/theory/test_bounds_of_models.py"]
+SLOW = "definition", "any_form", "inventory", "grid", "stripes", "fixed_logs"
 CERTIFICATES = [
-    "tests/test_unrefuted.py", "tests/test_certificate.py", "tests/delay/test_certificate.py",
-    "-k", "not definition and not any_form and not inventory and not grid and not stripes",
+    "tests/test_certificate.py", "tests/delay/test_certificate.py",
+    "-k", " and ".join(f"not {name}" for name in SLOW),
 ]  # fmt: skip
 LAWS = ["tests/delay/test_laws_by_definition.py", "tests/delay/test_inter_arrival.py"]
-# Plans of the node engine against the definition of each rule.
-PLANS = [
-    "tests/test_optimistic_plan.py", "tests/test_rules.py", "tests/engine/test_reward_counts.py",
-    "-k", "not stripes and not queues and not engines",
-]  # fmt: skip
 OCCUR = "test_the_arrivals_that_the_model_lists_are_those_that_occur"
 TESTS = {  # besides the examples in the module itself
     "pkd.bounds": BOUNDS,
@@ -60,7 +56,7 @@ TESTS = {  # besides the examples in the module itself
     "pkd.inspection": ["tests/test_inspection.py"],
     "pkd.logs": ["tests/test_logs.py"],
     "pkd.optimism": ["tests/test_rule_values.py", "tests/cli/test_rules.py"],
-    "pkd.unrefuted": CERTIFICATES,
+    "pkd.unrefuted": ["tests/test_unrefuted.py", *CERTIFICATES],
     "pkd_delay.bounds": BOUNDS,
     "pkd_delay.delay_kernel": LAWS,
     "pkd_delay.hindsight": [
