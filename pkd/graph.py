@@ -28,6 +28,9 @@ STEP, LAST, CHANCES, SETTLED = range(
     4
 )  # parts: decisions, last decisions, CHANCE states, settlement
 
+# Stripes pay from this many branches of an explicit walk per branch with hidden queues on.
+WORTH_HIDING = 8
+
 Mask = tuple[int, ...]  # for each hidden entry the letters that it can be, as bits
 
 
@@ -218,6 +221,16 @@ class Graph:
                 before = found.get(node, mask)
                 found[node] = mask if before == mask else join_boxes((before, mask))[0]
         return found
+
+    def pays_hiding(self) -> bool:
+        """Whether a walk with hidden queues has far fewer branches than an explicit one has."""
+        union, mine, explicit = self.union(), 0, 0
+        for cells in (self.cells[STEP], self.cells[CHANCES]):
+            for cell, (node, prefix) in enumerate(zip(cells.node, cells.prefix, strict=True)):
+                branches = len(cells.branches(cell))
+                mine += branches
+                explicit += branches * count_queues(union[node][len(prefix) :])
+        return explicit >= WORTH_HIDING * mine
 
     @property
     def n_y(self) -> int:

@@ -83,7 +83,7 @@ def test_by_default_the_limit_follows_the_memory(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_walk_stops_when_the_process_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pkd.explore.reader.read_resident", lambda: 10**15)
+    monkeypatch.setattr("pkd.explore.index.read_resident", lambda: 10**15)
     with pytest.raises(
         ModelError, match=r"^16384 states were found and 1e\+06 GB of memory are in"
     ):

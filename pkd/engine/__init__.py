@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pkd.engine.compiled import Compiled
 from pkd.explore import QueuesMatterError, explore, has_queue
-from pkd.graph import Graph
 from pkd.limits import Progress, TooLargeError, find_max_states
 from pkd.model import Law, PartiallyKnownMDP
 from pkd.problem import Problem, read
@@ -13,7 +12,6 @@ __all__ = ["Compiled", "compile"]
 
 # Up to this many states the engine of nodes is used: its sweeps of small models are faster.
 FEW_STATES = 5_000
-STATES_PER_BRANCH = 3  # from this many states per branch on, stripes are faster
 
 
 def compile(
@@ -71,16 +69,10 @@ def _try_stripes(
 
     try:
         graph = explore(model, hide_queues=True, progress=progress, max_states=most)
-        if graph.exact and (wanted or _pays(graph)):
+        if graph.exact and (wanted or (graph.n_states > FEW_STATES and graph.pays_hiding())):
             return StripeEngine(graph)
     except QueuesMatterError:
         pass
     if not wanted:
         return None
     return StripeEngine(explore(model, progress=progress, max_states=most))
-
-
-def _pays(graph: Graph) -> bool:
-    """A branch of a stripe costs several times what a state costs that is kept apart."""
-    branches, states = sum(len(part.p) for part in graph.cells), graph.n_states
-    return states > FEW_STATES and states >= STATES_PER_BRANCH * branches

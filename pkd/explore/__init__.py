@@ -19,7 +19,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pkd.explore.reader import QueuesMatterError, TooManyStatesError, is_pair, overrides
+from pkd.explore.index import QueuesMatterError, TooManyStatesError, is_pair, overrides
 from pkd.explore.walk import Walker
 from pkd.graph import Graph
 from pkd.limits import Progress, Ticker, find_max_bytes, find_max_states

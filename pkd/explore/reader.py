@@ -1,78 +1,43 @@
 """Asks a model what follows a state, and stores every answer once.
 
-`Reader` holds the graph while it grows: it numbers nodes, blocks, letters, law rows, sets of
-outcomes and landings, and writes the moves of a cell into arrays. Nothing is asked twice.
-`pkd.explore.walk` says of which cells the moves are needed.
+`Reader` writes the moves of cells into arrays; `pkd.explore.index` numbers what they name. Nothing
+is asked twice. `pkd.explore.walk` says of which cells the moves are needed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from pkd.explore.index import (
+    PROBABILITY_SLACK,
+    Index,
+    Progress,
+    QueuesMatterError,
+    intern,
+    is_number,
+    overrides,
+)
 from pkd.graph import (
-    CHANCE_STATE,
     CHANCES,
-    DECIDE,
     LAST,
     SETTLED,
     STEP,
     STOP,
-    Block,
+    WORTH_HIDING,
     Cells,
-    Graph,
     Mask,
     Side,
     list_letters,
 )
-from pkd.limits import VARIABLE, Progress, TooLargeError, read_resident
-from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, UnknownReward
-from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
+from pkd.model import Known, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.queue import Look, hide
 
-__all__ = [
-    "PROBABILITY_SLACK",
-    "Progress",
-    "QueuesMatterError",
-    "Reader",
-    "TooManyStatesError",
-    "is_pair",
-    "overrides",
-]
+__all__ = ["Reader"]
 
-
-PROBABILITY_SLACK = 1e-9
-NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
 LOOKED = -1  # in place of a cell: the move looks at one more entry
-# Hiding queues is given up after this many branches if there are fewer states per branch than this.
-MANY_BRANCHES, STATES_PER_BRANCH = 20_000, 3
-REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
-
-
-class TooManyStatesError(TooLargeError):
-    """A model has more states than the walk may hold: `layer` and `state` say where it stopped."""
-
-    def __init__(self, found: str, layer: int, state: tuple[Any, Any]) -> None:
-        x, y = self.state = state
-        self.layer = layer
-        super().__init__(
-            f"{found} by step {layer}, the next one (x={x!r}, y={y!r}). Give a smaller model, or "
-            f"raise the limit by max_states=... or by the environment variable {VARIABLE}"
-        )
-
-
-class QueuesMatterError(Exception):
-    """Hiding queues does not pay: moves look at too many entries."""
-
-
-def overrides(model: PartiallyKnownMDP, method: str) -> bool:
-    """Whether the class of the model, or the object itself, has its own `method`."""
-    return getattr(getattr(model, method), "__func__", None) is not getattr(
-        PartiallyKnownMDP, method
-    )
+MANY_BRANCHES = 20_000  # after so many, hiding queues is given up if it saves too little
 
 
 class _Part(NamedTuple):
@@ -86,8 +51,8 @@ class _Part(NamedTuple):
     made: dict[Any, int]  # node, or (node, prefix) -> cell or LOOKED
 
 
-class Reader:
-    """The graph of a model while it grows, with an index of everything in it."""
+class Reader(Index):
+    """Asks for moves."""
 
     def __init__(
         self,
@@ -97,14 +62,7 @@ class Reader:
         strict: bool,
         progress: Progress,
     ) -> None:
-        horizon = model.horizon
-        if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
-            raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
-        self.graph = Graph(model, int(horizon), hidden)
-        self.model, self.hidden, self.strict = model, hidden, strict
-        self.max_states, self.most_bytes = limits
-        self.progress = progress
-        self.veil = Veil()
+        super().__init__(model, hidden, limits, strict, progress)
         graph, cells = self.graph, self.graph.cells
         layers, settled = graph.layers, graph.settled
         self.parts = (
@@ -115,23 +73,12 @@ class Reader:
         )
         self.shares = overrides(model, "share")
         self.notes = overrides(model, "note")
-        self.set_index: dict[tuple[Any, ...], int] = {}
-        self.feature_index: dict[Any, int] = {}
-        self.known_index: dict[Any, int] = {}  # law -> row
         self.reward_index: dict[Any, int] = {}
         self.note_index: dict[Any, int] = {}
-        self.block_index = self.graph.block_index
-        # [of the settlement][set of outcomes]: block -> landing
-        self.landing_index: tuple[list[dict[int, int]], ...] = ([], [])
         self.share_index: dict[Any, float] = {}
-        self._letter_list: list[Any] = []
         self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
-        self.columns = 0  # queues that the cells stand for
-        self.asked = 0  # branches that were asked for
-        self.n_nodes = 0
-        self.layer = 1  # from which the walk goes on, counted from 1
-
-    # -- cells -------------------------------------------------------------------------------------
+        self.asked = 0  # branches that were asked for with hidden entries
+        self.spared = 0  # branches that an explicit walk would have asked for in their place
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(prefix, cell) of a node; a prefix holds the oldest entries that the move looks at."""
@@ -178,9 +125,10 @@ class Reader:
         if self.veil.looked:
             cells.cut(*sizes)
             return LOOKED
-        self.columns += max(len(self.graph.letters), 1) ** hidden
-        self.asked += len(cells.p) - sizes[2]
-        if self.asked > MANY_BRANCHES and self.columns < STATES_PER_BRANCH * self.asked:
+        branches = len(cells.p) - sizes[2]
+        self.asked += branches
+        self.spared += branches * max(len(self.graph.letters), 1) ** hidden
+        if self.asked > MANY_BRANCHES and self.spared < WORTH_HIDING * self.asked:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(cells.node) - 1
 
@@ -267,7 +215,7 @@ class Reader:
 
     def _read_final(self, x: Any, y: Any) -> float:
         final = self.model.final(x, y)
-        if self.strict and not (_is_number(final) and math.isfinite(final)):
+        if self.strict and not (is_number(final) and math.isfinite(final)):
             raise ModelError(f"final(x={x!r}, y={y!r}) is {final!r}, not a finite number")
         return final
 
@@ -277,18 +225,13 @@ class Reader:
         self._stop_at_look()
         return branches
 
-    def _stop_at_look(self) -> None:
-        """Raises the `Look` again that a bare `except` of the model has swallowed."""
-        if self.veil.looked:
-            raise Look
-
     def _read_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> float:
         """The known part of a reward; an unknown part and a note are written down."""
         mean = note = -1
         if isinstance(reward, UnknownReward):
-            mean = _intern(self.reward_index, self.graph.rewards, reward.feature, reward)
+            mean = intern(self.reward_index, self.graph.rewards, reward.feature, reward)
             first = self.graph.rewards[mean]
-            numbers = _is_number(first.low) and _is_number(first.high)
+            numbers = is_number(first.low) and is_number(first.high)
             if self.strict and not (
                 numbers
                 and -math.inf < first.low <= first.high < math.inf
@@ -298,14 +241,14 @@ class Reader:
                     f"reward feature {reward.feature!r} has the ranges {first!r} and {reward!r}"
                 )
             reward = 0.0
-        elif self.strict and not (_is_number(reward) and math.isfinite(reward)):
+        elif self.strict and not (is_number(reward) and math.isfinite(reward)):
             raise ModelError(
                 f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number"
             )
         if self.notes:
             said = self.model.note(x, y, action)
             self._stop_at_look()
-            note = -1 if said is None else _intern(self.note_index, self.graph.notes, said, said)
+            note = -1 if said is None else intern(self.note_index, self.graph.notes, said, said)
         if mean >= 0 or note >= 0:
             cells.said[len(cells.reward)] = (mean, note)
         return float(reward)
@@ -340,177 +283,9 @@ class Reader:
         if key not in self.share_index:
             share = self.model.share(z, y)
             self._stop_at_look()
-            if self.strict and share is not None and not (_is_number(share) and 0 < share <= 1):
+            if self.strict and share is not None and not (is_number(share) and 0 < share <= 1):
                 raise ModelError(
                     f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]"
                 )
             self.share_index[key] = math.nan if share is None else float(share)
         return self.share_index[key]
-
-    # -- nodes, blocks, rows -----------------------------------------------------------------------
-
-    def _intern_landing(self, side: Side, settles: bool, outcomes: int, block: int) -> int:
-        """A new landing: a set of outcomes with a block."""
-        graph = self.graph
-        nodes = self._intern_nodes(side, graph.sets[outcomes], block)
-        self.landing_index[settles][outcomes][block] = len(graph.landings)
-        graph.landings.append(nodes)
-        graph.landing_block.append(block)
-        graph.settling.append(settles)
-        return len(graph.landings) - 1
-
-    def _intern_nodes(self, side: Side, states: Iterable[Any], block: int) -> list[int]:
-        """The nodes of some x with one block."""
-        known = side.of_block.setdefault(block, {})
-        settled, place = side is self.graph.settled, self.graph.blocks[block]
-        nodes = []
-        for x in states:
-            node = known.get(x)
-            if node is None:
-                kind, choices = self._read_kind(x, place)
-                if settled and kind == DECIDE:
-                    kind, choices = STOP, None
-                known[x] = node = len(side.x)
-                side.x.append(x)
-                side.block.append(block)
-                side.kind.append(kind)
-                side.choices.append(choices)
-                self._count_node(node, x, place)
-            nodes.append(node)
-        return nodes
-
-    def _count_node(self, node: int, x: Any, block: Block) -> None:
-        """Stops the walk at its limits, and tells how far it is."""
-        self.n_nodes += 1
-        # Counted per side: a state may be in the layers and in the settlement.
-        if node >= self.max_states:
-            found = f"more than {self.max_states} states can be reached"
-            raise TooManyStatesError(found, self.layer, (x, block.y))
-        if self.n_nodes % REPORT_NODES == 0:
-            self.progress(self.n_nodes)
-            held = read_resident()
-            if held > self.most_bytes:
-                found = f"{self.n_nodes} states were found"
-                found += f" and {held / 1e9:.3g} GB of memory are in use"
-                raise TooManyStatesError(found, self.layer, (x, block.y))
-
-    def _read_kind(self, x: Any, block: Block) -> tuple[int, Any]:
-        if self.hidden and block.path is not None:
-            looked, self.veil.looked = self.veil.looked, False
-            try:
-                actions = self.model.actions(x, block.fill(hide((), block.length, self.veil)))
-            except Look:
-                self.veil.looked = True
-            except Exception:
-                if not self.veil.looked:
-                    raise
-            if self.veil.looked:
-                raise QueuesMatterError("what a state is depends on the entries of its queue")
-            self.veil.looked = looked
-        else:
-            actions = self.model.actions(x, block.y)
-        if actions is CHANCE:
-            return CHANCE_STATE, None
-        if actions is END:
-            return STOP, None
-        if self.strict:
-            sequence = type(actions) is list or (
-                isinstance(actions, Sequence | np.ndarray) and not isinstance(actions, str | bytes)
-            )
-            distinct = set(actions) if sequence else set()
-            if not distinct or len(distinct) < len(actions) or not distinct.isdisjoint(NO_ACTIONS):
-                raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
-        return DECIDE, actions
-
-    def _intern_row(self, z: Any) -> int:
-        graph = self.graph
-        if isinstance(z, Known):
-            row = self.known_index.get(z.law)
-            if row is None:
-                total = math.fsum(p for _, p in z.law)
-                if self.strict and (
-                    abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)
-                ):
-                    raise ModelError(f"{z!r} does not sum to 1")
-                row = self.known_index[z.law] = -1 - len(graph.known)
-                graph.known.append(z)
-                graph.known_set.append(self._intern_set(tuple(x for x, p in z.law if p > 0)))
-            return row
-        row = self.feature_index.get(z)
-        if row is None:
-            answer = self.model.outcomes(z)
-            states = tuple(answer)
-            if self.strict and (
-                not states or len(set(states)) < len(states) or isinstance(answer, Mapping)
-            ):
-                raise ModelError(
-                    f"outcomes({z!r}) is {states!r}: expected distinct values, at least one"
-                )
-            row = self.feature_index[z] = len(graph.features)
-            graph.features.append(z)
-            graph.feature_set.append(self._intern_set(states))
-        return row
-
-    def _intern_set(self, states: tuple[Any, ...]) -> int:
-        found = _intern(self.set_index, self.graph.sets, states, states)
-        if found == len(self.landing_index[0]):
-            for side in self.landing_index:
-                side.append({})
-        return found
-
-    def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
-        """The block of a given y, and the entries of its queue where queues are hidden."""
-        if self.hidden:
-            block, front, back = self._place_hidden(y)
-            return block, front + back
-        return self._place_new(y), ()
-
-    def _place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
-        """(block, front, back): the queue's entries before and after the hidden ones."""
-        path = find_queue(y)
-        if path is None:
-            found = self.block_index.get(y)
-            return self._place_new(y) if found is None else found, (), ()
-        queue = get_part(y, path)
-        front, hidden, back, dropped = parts(queue)
-        if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
-            raise self.veil.look()
-        holed = replace_part(y, path, HOLE)
-        letters = self.graph.letters
-        for entry in front + back:
-            if entry not in letters:
-                self._intern_letter(entry)
-        key = (holed, len(queue))
-        found = self.block_index.get(key)
-        if found is None:
-            found = self._intern_block(key, Block(holed, path, len(queue)))
-        return found, front, back
-
-    def _place_new(self, y: Any) -> int:
-        return self._intern_block(y, Block(y, None, 0))
-
-    def _intern_block(self, key: Any, block: Block) -> int:
-        return _intern(self.block_index, self.graph.blocks, key, block)
-
-    def _intern_letter(self, entry: Any) -> int:
-        return _intern(self.graph.letters, self._letter_list, entry, entry)
-
-
-def _intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:
-    found = index.get(key)
-    if found is None:
-        found = index[key] = len(values)
-        values.append(value)
-    return found
-
-
-def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
-    return isinstance(value, tuple) and len(value) == 2
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, Integral)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pkd.explore.reader import PROBABILITY_SLACK, Reader, is_pair
+from pkd.explore.index import PROBABILITY_SLACK, is_pair
+from pkd.explore.reader import Reader
 from pkd.graph import (
     CHANCE_STATE,
     CHANCES,

@@ -91,8 +91,8 @@ def test_an_episode_in_the_taxi_ends_where_the_problem_ends():
 @pytest.mark.parametrize("world", ["lake", "autoscaler"])
 def test_a_learner_of_late_actions_counts_what_the_base_did(late, actions, world):
     if world == "lake":
-        env = LateEnv(gym.make("FrozenLake-v1"), actions=actions, max_delay=2, first_action=1,
-                      horizon=12, **late)  # fmt: skip
+        lake = gym.make("FrozenLake-v1", desc=["SFF", "HFG"])
+        env = LateEnv(lake, actions=actions, max_delay=2, first_action=1, horizon=6, **late)
     else:
         base = pkd_delay.ProblemEnv(autoscaler(horizon=6))
         env = LateEnv(base, actions=actions, max_delay=2, first_action=0, **late)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd.engine
+import pkd.graph
 from tests.engine import agreement
 from tests.queue_strategies import LOOKS, WRAPPINGS, QueueCase, build, queue_cases, random_shape
 
@@ -22,7 +23,7 @@ engines = pytest.mark.parametrize("large", [False, True, None], ids=["nodes", "s
 def _choose_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small models take the engine for large ones, too."""
     monkeypatch.setattr(pkd.engine, "FEW_STATES", 0)
-    monkeypatch.setattr(pkd.engine, "STATES_PER_BRANCH", 0)
+    monkeypatch.setattr(pkd.graph, "WORTH_HIDING", 0)
 
 
 def compile_small(case: QueueCase, large: bool | None) -> Any:
@@ -85,7 +86,7 @@ PIPELINES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(case=queue_cases(**PIPELINES))
 def test_pipelines_are_pulled_merged_and_cut_to_the_same_plans(case: QueueCase) -> None:
     """Decisions that push and CHANCE states that pop: what stripes were made for."""

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pkd.engine.segments import spread
 from pkd.engine.stripes.table import Branch, Stripe
 from pkd.graph import CHANCES, LAST, SETTLED, STEP
 
@@ -93,7 +92,12 @@ class Edges:
 
 
 class _Leads:
-    """Which stripes lead to which, as pairs of arrays."""
+    """Which stripes lead to which.
+
+    All edges of stripes cut the columns into stretches. A branch reads a run of stretches, a stripe
+    holds a run of them. So what some stripes lead to is found without a list of pairs, which would
+    be long where many x share their columns.
+    """
 
     def __init__(self, stripes: list[Stripe]) -> None:
         branches = [
@@ -107,22 +111,20 @@ class _Leads:
             .reshape(-1, 3)
             .T
         )
-        settling = np.isin(part, (LAST, SETTLED))[owner]
-        pairs = [
-            _find_pairs(
-                owner[mine], begin[mine], end[mine], held, start[held], start[held] + length[held]
-            )
+        settles = np.isin(part, (LAST, SETTLED))[owner]
+        self._sides = [
+            _Side(owner[mine], begin[mine], end[mine], held, start[held], (start + length)[held])
             for mine, held in (
-                (~settling, np.flatnonzero(part != SETTLED)),
-                (settling, np.flatnonzero(part == SETTLED)),
+                (~settles, np.flatnonzero(part != SETTLED)),
+                (settles, np.flatnonzero(part == SETTLED)),
             )
         ]
-        self.source, self.target = np.concatenate(pairs, axis=1)
 
     def after(self, active: np.ndarray) -> np.ndarray:
         """The stripes that active ones lead to."""
         reached = np.zeros(len(active), bool)
-        reached[self.target[active[self.source]]] = True
+        for side in self._sides:
+            side.mark(active, reached)
         return reached
 
     def close(self, active: np.ndarray, passing: np.ndarray) -> None:
@@ -134,27 +136,27 @@ class _Leads:
             fresh &= passing
 
 
-def _find_pairs(
-    owner: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    held: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
-) -> np.ndarray:
-    """(owner, held) for every stretch begin..end that meets a stretch start..stop, (2, pairs)."""
-    cuts = np.unique(np.concatenate([start, stop]))
-    of_cell, cell = spread(np.searchsorted(cuts, start), np.searchsorted(cuts, stop))
-    order = np.argsort(cell, kind="stable")
-    ptr = np.searchsorted(cell[order], np.arange(len(cuts) + 1))
-    first, last = (
-        np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0),
-        np.searchsorted(cuts, end),
-    )
-    spans = np.unique(np.array([owner, first, last]), axis=1)
-    of_span, cell = spread(spans[1], spans[2])
-    of_pair, at = spread(ptr[cell], ptr[cell + 1])
-    return np.unique(np.array([spans[0][of_span[of_pair]], held[of_cell[order[at]]]]), axis=1)
+class _Side:
+    """The branches within the layers, or into the settlement, with the stripes that are there."""
+
+    def __init__(
+        self, owner: np.ndarray, begin: np.ndarray, end: np.ndarray,
+        held: np.ndarray, start: np.ndarray, stop: np.ndarray,
+    ) -> None:  # fmt: skip
+        cuts = np.unique(np.concatenate([start, stop]))
+        self.owner = owner
+        self.first = np.maximum(np.searchsorted(cuts, begin, "right") - 1, 0)
+        self.last = np.searchsorted(cuts, end)
+        self.held, self.size = held, len(cuts) + 1
+        self.start, self.stop = np.searchsorted(cuts, start), np.searchsorted(cuts, stop)
+
+    def mark(self, active: np.ndarray, reached: np.ndarray) -> None:
+        """Marks in `reached` the stripes that hold a stretch which active stripes read."""
+        mine = active[self.owner]
+        begins = np.bincount(self.first[mine], minlength=self.size)
+        ends = np.bincount(self.last[mine], minlength=self.size)
+        read = np.concatenate([[0], np.cumsum(np.cumsum(begins - ends) > 0)])
+        reached[self.held] |= read[self.stop] > read[self.start]
 
 
 def iterate_branches(stripe: Stripe) -> Iterator[Branch]:

@@ -1,0 +1,260 @@
+"""Numbers what a walk meets, each thing once: nodes, blocks, letters, law rows, outcomes, landings.
+
+`Index` holds the graph while it grows. It asks the model only what belongs to one thing: the
+actions of a state, the outcomes of a feature. `pkd.explore.reader` asks for moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from pkd.graph import CHANCE_STATE, DECIDE, STOP, Block, Graph, Side
+from pkd.limits import VARIABLE, Progress, TooLargeError, read_resident
+from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP
+from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
+
+__all__ = [
+    "PROBABILITY_SLACK",
+    "Index",
+    "Progress",
+    "QueuesMatterError",
+    "TooManyStatesError",
+    "intern",
+    "is_number",
+    "is_pair",
+    "overrides",
+]
+
+
+PROBABILITY_SLACK = 1e-9
+NO_ACTIONS = frozenset([None, CHANCE, END])  # what a list of actions must not hold
+REPORT_NODES = 1 << 14  # nodes between two calls of `progress`
+
+
+class TooManyStatesError(TooLargeError):
+    """A model has more states than the walk may hold: `layer` and `state` say where it stopped."""
+
+    def __init__(self, found: str, layer: int, state: tuple[Any, Any]) -> None:
+        x, y = self.state = state
+        self.layer = layer
+        super().__init__(
+            f"{found} by step {layer}, the next one (x={x!r}, y={y!r}). Give a smaller model, or "
+            f"raise the limit by max_states=... or by the environment variable {VARIABLE}"
+        )
+
+
+class QueuesMatterError(Exception):
+    """Hiding queues does not pay: moves look at too many entries."""
+
+
+def overrides(model: PartiallyKnownMDP, method: str) -> bool:
+    """Whether the class of the model, or the object itself, has its own `method`."""
+    return getattr(getattr(model, method), "__func__", None) is not getattr(
+        PartiallyKnownMDP, method
+    )
+
+
+class Index:
+    """The graph of a model while it grows, with an index of everything in it."""
+
+    def __init__(
+        self,
+        model: PartiallyKnownMDP,
+        hidden: bool,
+        limits: tuple[int, float],
+        strict: bool,
+        progress: Progress,
+    ) -> None:
+        horizon = model.horizon
+        if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
+            raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
+        self.graph = Graph(model, int(horizon), hidden)
+        self.model, self.hidden, self.strict = model, hidden, strict
+        self.max_states, self.most_bytes = limits
+        self.progress = progress
+        self.veil = Veil()
+        self.set_index: dict[tuple[Any, ...], int] = {}
+        self.feature_index: dict[Any, int] = {}
+        self.known_index: dict[Any, int] = {}  # law -> row
+        self.block_index = self.graph.block_index
+        # [of the settlement][set of outcomes]: block -> landing
+        self.landing_index: tuple[list[dict[int, int]], ...] = ([], [])
+        self._letter_list: list[Any] = []
+        self.n_nodes = 0
+        self.layer = 1  # from which the walk goes on, counted from 1
+
+    def _stop_at_look(self) -> None:
+        """Raises the `Look` again that a bare `except` of the model has swallowed."""
+        if self.veil.looked:
+            raise Look
+
+    def _intern_landing(self, side: Side, settles: bool, outcomes: int, block: int) -> int:
+        """A new landing: a set of outcomes with a block."""
+        graph = self.graph
+        nodes = self._intern_nodes(side, graph.sets[outcomes], block)
+        self.landing_index[settles][outcomes][block] = len(graph.landings)
+        graph.landings.append(nodes)
+        graph.landing_block.append(block)
+        graph.settling.append(settles)
+        return len(graph.landings) - 1
+
+    def _intern_nodes(self, side: Side, states: Iterable[Any], block: int) -> list[int]:
+        """The nodes of some x with one block."""
+        known = side.of_block.setdefault(block, {})
+        settled, place = side is self.graph.settled, self.graph.blocks[block]
+        nodes = []
+        for x in states:
+            node = known.get(x)
+            if node is None:
+                kind, choices = self._read_kind(x, place)
+                if settled and kind == DECIDE:
+                    kind, choices = STOP, None
+                known[x] = node = len(side.x)
+                side.x.append(x)
+                side.block.append(block)
+                side.kind.append(kind)
+                side.choices.append(choices)
+                self._count_node(node, x, place)
+            nodes.append(node)
+        return nodes
+
+    def _count_node(self, node: int, x: Any, block: Block) -> None:
+        """Stops the walk at its limits, and tells how far it is."""
+        self.n_nodes += 1
+        # Counted per side: a state may be in the layers and in the settlement.
+        if node >= self.max_states:
+            found = f"more than {self.max_states} states can be reached"
+            raise TooManyStatesError(found, self.layer, (x, block.y))
+        if self.n_nodes % REPORT_NODES == 0:
+            self.progress(self.n_nodes)
+            held = read_resident()
+            if held > self.most_bytes:
+                found = f"{self.n_nodes} states were found"
+                found += f" and {held / 1e9:.3g} GB of memory are in use"
+                raise TooManyStatesError(found, self.layer, (x, block.y))
+
+    def _read_kind(self, x: Any, block: Block) -> tuple[int, Any]:
+        if self.hidden and block.path is not None:
+            looked, self.veil.looked = self.veil.looked, False
+            try:
+                actions = self.model.actions(x, block.fill(hide((), block.length, self.veil)))
+            except Look:
+                self.veil.looked = True
+            except Exception:
+                if not self.veil.looked:
+                    raise
+            if self.veil.looked:
+                raise QueuesMatterError("what a state is depends on the entries of its queue")
+            self.veil.looked = looked
+        else:
+            actions = self.model.actions(x, block.y)
+        if actions is CHANCE:
+            return CHANCE_STATE, None
+        if actions is END:
+            return STOP, None
+        if self.strict:
+            sequence = type(actions) is list or (
+                isinstance(actions, Sequence | np.ndarray) and not isinstance(actions, str | bytes)
+            )
+            distinct = set(actions) if sequence else set()
+            if not distinct or len(distinct) < len(actions) or not distinct.isdisjoint(NO_ACTIONS):
+                raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
+        return DECIDE, actions
+
+    def _intern_row(self, z: Any) -> int:
+        graph = self.graph
+        if isinstance(z, Known):
+            row = self.known_index.get(z.law)
+            if row is None:
+                total = math.fsum(p for _, p in z.law)
+                if self.strict and (
+                    abs(total - 1) > PROBABILITY_SLACK or not all(p >= 0 for _, p in z.law)
+                ):
+                    raise ModelError(f"{z!r} does not sum to 1")
+                row = self.known_index[z.law] = -1 - len(graph.known)
+                graph.known.append(z)
+                graph.known_set.append(self._intern_set(tuple(x for x, p in z.law if p > 0)))
+            return row
+        row = self.feature_index.get(z)
+        if row is None:
+            answer = self.model.outcomes(z)
+            states = tuple(answer)
+            if self.strict and (
+                not states or len(set(states)) < len(states) or isinstance(answer, Mapping)
+            ):
+                raise ModelError(
+                    f"outcomes({z!r}) is {states!r}: expected distinct values, at least one"
+                )
+            row = self.feature_index[z] = len(graph.features)
+            graph.features.append(z)
+            graph.feature_set.append(self._intern_set(states))
+        return row
+
+    def _intern_set(self, states: tuple[Any, ...]) -> int:
+        found = intern(self.set_index, self.graph.sets, states, states)
+        if found == len(self.landing_index[0]):
+            for side in self.landing_index:
+                side.append({})
+        return found
+
+    def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
+        """The block of a given y, and the entries of its queue where queues are hidden."""
+        if self.hidden:
+            block, front, back = self._place_hidden(y)
+            return block, front + back
+        return self._place_new(y), ()
+
+    def _place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
+        """(block, front, back): the queue's entries before and after the hidden ones."""
+        path = find_queue(y)
+        if path is None:
+            found = self.block_index.get(y)
+            return self._place_new(y) if found is None else found, (), ()
+        queue = get_part(y, path)
+        front, hidden, back, dropped = parts(queue)
+        if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
+            raise self.veil.look()
+        holed = replace_part(y, path, HOLE)
+        letters = self.graph.letters
+        for entry in front + back:
+            if entry not in letters:
+                self._intern_letter(entry)
+        key = (holed, len(queue))
+        found = self.block_index.get(key)
+        if found is None:
+            found = self._intern_block(key, Block(holed, path, len(queue)))
+        return found, front, back
+
+    def _place_new(self, y: Any) -> int:
+        return self._intern_block(y, Block(y, None, 0))
+
+    def _intern_block(self, key: Any, block: Block) -> int:
+        return intern(self.block_index, self.graph.blocks, key, block)
+
+    def _intern_letter(self, entry: Any) -> int:
+        return intern(self.graph.letters, self._letter_list, entry, entry)
+
+
+def intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:
+    found = index.get(key)
+    if found is None:
+        found = index[key] = len(values)
+        values.append(value)
+    return found
+
+
+def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
+    return isinstance(value, tuple) and len(value) == 2
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral)
