@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,9 +12,18 @@ import pytest
 from scipy.optimize import brentq
 
 import pkd
+from pkd import unrefuted
 from pkd.confidence import radius
 from pkd.optimism import ALL_ROUNDS, ONE_ROUND
-from pkd.unrefuted import Question, Unrefuted, _find_more, _find_parts, _scale_up, _Widths
+from pkd.unrefuted import (
+    Question,
+    Unrefuted,
+    _find_more,
+    _find_parts,
+    _scale_up,
+    _Widths,
+    find_more_samples,
+)
 from tests.test_optimistic_plan import Bandit, Paid
 
 
@@ -103,6 +113,12 @@ def test_features_that_matter_only_together_all_count() -> None:
     more = _find_more(width, 0.5)
     assert (100 + more[0]) / (400 + more[1]) == pytest.approx(0.25 ** (1 / 3), rel=1e-3)
     assert 1600 <= 400 + more[1] <= 1.011 * 1600
+
+
+def test_less_than_a_sample_of_features_that_matter_only_together_may_be_enough() -> None:
+    width = Width([1, 1], lambda n: float(np.min(1 / np.sqrt(n))), budget=1.0)
+    more = _find_more(width, 0.8)
+    assert 1 + more == pytest.approx(np.full(2, 0.8**-2), rel=0.011)
 
 
 def test_an_interval_of_no_width_needs_no_samples() -> None:
@@ -216,6 +232,35 @@ def test_without_data_the_first_outcomes_are_even_and_nothing_is_divided_by_0() 
     with np.errstate(all="raise"):
         sets = Unrefuted(pkd.compile(Narrow((0.0, 1.0, 2.0))), {}, 0.05)
         assert sets._frequencies.tolist() == [0.5, 0.5, 0.0]
+
+
+def test_a_reward_without_data_has_no_radius_and_nothing_is_divided_by_0() -> None:
+    with np.errstate(all="raise"):
+        assert Unrefuted(pkd.compile(Paid((0.0,))), {}, 0.05).radii()[-1] == math.inf
+
+
+def test_a_part_of_a_sample_is_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = Unrefuted(two_coins(), {}, 0.05)
+    names = [*sets.compiled.features, *sets.compiled.reward_index]
+    more = np.array([0.4, 0.0, 2.5, 1.0])
+    monkeypatch.setattr(unrefuted, "_find_more", lambda width, share: more)
+    found = find_more_samples(Question(sets, None), 0.5, progress=False)
+    assert list(found.items()) == [(names[2], 3), (names[3], 1), (names[0], 1)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_a_bar_if_asked_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question(Unrefuted(two_coins(), {}, 0.05), None)
+    for progress in (False, True):
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
+        find_more_samples(question, 0.5, progress=progress)
+        assert ("what to sample next" in terminal.getvalue()) == progress
+        assert not terminal.getvalue().endswith("\n")
 
 
 def test_samples_to_come_are_whole_numbers_and_the_most_wanted_are_first() -> None:
