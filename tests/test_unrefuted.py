@@ -83,11 +83,12 @@ def test_few_features_are_looked_at_one_by_one() -> None:
     assert width.looks == 7
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
 @pytest.mark.parametrize("share", [0.25, 0.9])
-def test_the_samples_of_a_sum_of_roots_are_the_cheapest_ones(share: float) -> None:
+def test_the_samples_of_a_sum_of_roots_are_the_cheapest_ones(share: float, unit: float) -> None:
     """Least sum of N' >= N for a width: N' = max(N, c stake^(2/3)). For 0.9 one has enough."""
     stakes, numbers = np.array([1.0, 8.0, 27.0]), np.array([100.0, 400.0, 2500.0])
-    narrow = roots(*stakes)
+    narrow = roots(*(unit * stakes))
     goal = share * narrow(numbers)
     more = _find_more(Width(numbers, narrow, budget=50.0), share)
 
