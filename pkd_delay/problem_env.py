@@ -164,7 +164,8 @@ class EnvProblem:
 
     def name_end(self, state: int) -> int:
         """The END for a terminal state that an environment shows."""
-        return state if state in self.ends else len(self.env.unwrapped.P)  # type: ignore[attr-defined]
+        n_states = len(self.env.unwrapped.P)  # type: ignore[attr-defined]
+        return state if state in self.ends else n_states
 
     @cached_property
     def _model(self) -> PartiallyKnownMDP:

@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader, such as `head`, has stopped. Python would complain when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as problem:  # noqa: BLE001 - a model is the user's own code, may raise anything
+    except Exception as problem:  # noqa: BLE001 - a model is the user's own code
         if os.name == "nt" and isinstance(problem, OSError) and problem.errno == errno.EINVAL:
             return 0  # this is how Windows says that the reader of a pipe has stopped
         if "--debug" in words:

@@ -71,7 +71,7 @@ def _check_facts() -> Iterator[tuple[bool, str]]:
                     bool(abs(found - expected) <= tolerance),
                     f"{what}: expected {expected:.12g}, found {found:.12g}",
                 )
-        except Exception as problem:  # noqa: BLE001 - the next package may still be sound, and a broken one is what is looked for
+        except Exception as problem:  # noqa: BLE001 - the next package may be sound
             yield (
                 False,
                 (
@@ -98,7 +98,7 @@ def _replay(paths: list[str], *, trust: bool) -> int:
     for path, saved in read_runs(paths).items():
         try:
             again = repeat(saved, trust=trust)
-        except Exception as problem:  # noqa: BLE001 - a model is somebody's own code and may raise anything
+        except Exception as problem:  # noqa: BLE001 - a model is somebody's own code
             print(f"{path}: cannot be repeated: {' '.join(str(problem).split())}", flush=True)
             codes.add(CANNOT)
             continue

@@ -19,7 +19,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pkd.explore.index import QueuesMatterError, TooManyStatesError, is_pair, overrides
+from pkd.explore.index import Manner, QueuesMatterError, TooManyStatesError, is_pair, overrides
 from pkd.explore.walk import Walker
 from pkd.graph import Graph
 from pkd.limits import Progress, Ticker, find_max_bytes, find_max_states
@@ -59,10 +59,12 @@ def explore(
     >>> graph.n_states, graph.features, list(graph.decision_states(2))
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
     """
-    ticker, limits = Ticker(), (find_max_states(max_states), find_max_bytes(max_states))
+    ticker = Ticker()
+    most_states, most_bytes = find_max_states(max_states), find_max_bytes(max_states)
+    manner = Manner(hide_queues, most_states, most_bytes, strict, progress or ticker)
     with _no_collection():
         try:
-            return Walker(model, hide_queues, limits, strict, progress or ticker).walk()
+            return Walker(model, manner).walk()
         except (QueuesMatterError, TooManyStatesError, MemoryError):
             raise
         except Exception:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, repla
 __all__ = [
     "PROBABILITY_SLACK",
     "Index",
+    "Manner",
     "Progress",
     "QueuesMatterError",
     "TooManyStatesError",
@@ -59,24 +60,27 @@ def overrides(model: PartiallyKnownMDP, method: str) -> bool:
     )
 
 
+class Manner(NamedTuple):
+    """How a walk goes: see `pkd.explore.explore`."""
+
+    hidden: bool
+    max_states: int
+    most_bytes: float
+    strict: bool
+    progress: Progress
+
+
 class Index:
     """The graph of a model while it grows, with an index of everything in it."""
 
-    def __init__(
-        self,
-        model: PartiallyKnownMDP,
-        hidden: bool,
-        limits: tuple[int, float],
-        strict: bool,
-        progress: Progress,
-    ) -> None:
-        horizon = model.horizon
+    def __init__(self, model: PartiallyKnownMDP, manner: Manner) -> None:
+        horizon, hidden, strict = model.horizon, manner.hidden, manner.strict
         if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
             raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
         self.graph = Graph(model, int(horizon), hidden)
         self.model, self.hidden, self.strict = model, hidden, strict
-        self.max_states, self.most_bytes = limits
-        self.progress = progress
+        self.max_states, self.most_bytes = manner.max_states, manner.most_bytes
+        self.progress = manner.progress
         self.veil = Veil()
         self.set_index: dict[tuple[Any, ...], int] = {}
         self.feature_index: dict[Any, int] = {}
@@ -253,7 +257,8 @@ def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101 - the slow test comes last
+    # The slow test comes last.
+    return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101
 
 
 def _is_whole(value: object) -> TypeGuard[int]:

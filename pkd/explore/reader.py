@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pkd.explore.index import (
     PROBABILITY_SLACK,
     Index,
-    Progress,
+    Manner,
     QueuesMatterError,
     intern,
     is_number,
@@ -54,15 +54,8 @@ class _Part(NamedTuple):
 class Reader(Index):
     """Asks for moves."""
 
-    def __init__(
-        self,
-        model: PartiallyKnownMDP,
-        hidden: bool,
-        limits: tuple[int, float],
-        strict: bool,
-        progress: Progress,
-    ) -> None:
-        super().__init__(model, hidden, limits, strict, progress)
+    def __init__(self, model: PartiallyKnownMDP, manner: Manner) -> None:
+        super().__init__(model, manner)
         graph, cells = self.graph, self.graph.cells
         layers, settled = graph.layers, graph.settled
         self.parts = (

@@ -37,7 +37,7 @@ def write_structure(chapter: Chapter, place: int, *, trust: bool) -> str:
         return _describe(chapter, *_build(chapter, trust=trust), place)
     except TooLargeError:
         why = f"it has more than {MOST_STATES:,} states"
-    except Exception as problem:  # noqa: BLE001 - a model is somebody's own code and may raise anything
+    except Exception as problem:  # noqa: BLE001 - a model is somebody's own code
         why = " ".join(str(problem).split()) or type(problem).__name__
     return f'<h3>The model</h3><p class="soft">Not shown: {escape(why)}.</p>'
 

@@ -243,7 +243,7 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
             for h, x, y in first
         ]
         return Words(tuple(model.feature_label(z) for z in counts), tuple(decisions))
-    except Exception:  # noqa: BLE001 - labels are the user's own code, and a run must not be lost for want of words
+    except Exception:  # noqa: BLE001 - labels are the user's code; no run is lost for them
         return None
 
 

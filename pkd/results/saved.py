@@ -186,7 +186,8 @@ def plan_again(
     belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
     value = float(run.upper_values[-1])
     if prefix:
-        belief, value = compiled.pessimistic(belief), float(run.interval.low)  # type: ignore[union-attr]
+        assert run.interval is not None  # only such a run has a robust plan
+        belief, value = compiled.pessimistic(belief), float(run.interval.low)
     for name in (*BELIEF, "draws") if belief.draws.size else BELIEF:
         part, values = arrays.get(f"{prefix}belief_{name}"), getattr(belief, name)
         low, high = -np.inf if name == "mean" else 0.0, 1.0 if name in ("p", "draws") else np.inf
