@@ -39,14 +39,13 @@ SWAPS: dict[type, type] = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min"}
 BOUNDS = ["tests/theory/test_bounds.py", "tests/theory/test_bounds_of_models.py"]
-CERTIFICATES = ["tests/test_certificate.py", "tests/delay/test_certificate.py"]
+SLOW = "definition", "any_form", "inventory", "grid", "stripes", "fixed_logs"
+CERTIFICATES = [
+    "tests/test_certificate.py", "tests/delay/test_certificate.py",
+    "-k", " and ".join(f"not {name}" for name in SLOW),
+]  # fmt: skip
 HINDSIGHT = ["tests/delay/test_hindsight_by_definition.py"]
 LAWS = ["tests/delay/test_laws_by_definition.py", "tests/delay/test_inter_arrival.py"]
-# Plans of the node engine against the definition of each rule.
-PLANS = [
-    "tests/test_optimistic_plan.py", "tests/test_rules.py", "tests/engine/test_reward_counts.py",
-    "-k", "not stripes and not queues and not engines",
-]  # fmt: skip
 OCCUR = "test_the_arrivals_that_the_model_lists_are_those_that_occur"
 UNKNOWN = [
     "tests/delay/test_unknown_by_definition.py", "tests/delay/test_hindsight.py",
@@ -57,13 +56,13 @@ TESTS = {  # besides the examples in the module itself
     "pkd.bounds": BOUNDS,
     "pkd.certificate": CERTIFICATES,
     "pkd.confidence": ["tests/test_confidence.py"],
-    "pkd.engine.bonus": [*PLANS, "tests/test_certified.py"],
+    "pkd.engine.bonus": ["tests/engine/test_bonus.py"],
     "pkd.engine.confidence": ["tests/test_confidence.py"],
-    "pkd.engine.set_values": ["tests/test_set_values.py"],
+    "pkd.engine.set_values": ["tests/engine/test_set_value_parts.py"],
     "pkd.inspection": ["tests/test_inspection_by_definition.py", "tests/test_inspection.py"],
     "pkd.logs": ["tests/test_logs.py"],
     "pkd.optimism": ["tests/test_rule_values.py", "tests/cli/test_rules.py"],
-    "pkd.unrefuted": CERTIFICATES,
+    "pkd.unrefuted": ["tests/test_unrefuted.py", *CERTIFICATES],
     "pkd_delay.bounds": BOUNDS,
     "pkd_delay.delay_kernel": LAWS,
     "pkd_delay.hindsight": HINDSIGHT,

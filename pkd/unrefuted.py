@@ -55,7 +55,7 @@ class Unrefuted:
 
     def take_budget(self, other: Unrefuted) -> None:
         """Gives each set the part of delta that it has in another model."""
-        self.high.budget[0] = self.low.budget[0] = other.budget
+        self.high.budget[0] = other.budget  # both beliefs share their budgets
         self.expect(np.zeros(len(self.numbers)))
 
     def hurry(self, quick: bool) -> None:
@@ -112,8 +112,8 @@ class Unrefuted:
         for (n, mean, _), (_, low, high) in zip(self.tally.rewards.T, self._limits.T, strict=True):
             share = (mean - low) / (high - low) if high > low else 1.0
             coin = np.array([n * share, n * (1.0 - share)])
-            found = doors.evidence(coin, 0, 2, 2.0) if n > 0 else 0.0
-            paid.append((self.budget + found) / n if n > 0 else math.inf)
+            level = self.budget + doors.evidence(coin, 0, 2, 2.0)
+            paid.append(level / n if n > 0 else math.inf)
         return np.concatenate([self.high.radius, paid])
 
 

@@ -250,6 +250,17 @@ def test_a_policy_lies_within_the_optimum_and_keeps_its_certificate_in_any_form(
         assert (one.optimal_low, one.optimal_high) == (best.low, best.high)
 
 
+def test_a_plan_of_another_engine_is_followed_by_its_actions() -> None:
+    """Engines number their states in their own ways."""
+    model, counts = Again((0.0, 0.4, 1.0)), {"coin": {0: 5, 1: 2, 2: 3}}
+    compiled, other = (pkd.compile(model, large=large) for large in (False, True))
+    plan = pkd.plan(other, {"coin": {0: 0.3, 1: 0.3, 2: 0.4}})
+    found, expected = (
+        pkd.certify(compiled, counts, policy=policy) for policy in (plan, plan.action)
+    )
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
 def test_a_policy_comes_from_the_file_of_a_plan_or_a_run(tmp_path: Path) -> None:
     run = pkd.learn("pricing", 30, optimism=pkd.Greedy(), seed=1)
     assert run.policy is not None
