@@ -211,14 +211,14 @@ class Index:
         if self.hidden:
             block, front, back = self._place_hidden(y)
             return block, front + back
-        return self._place_new(y), ()
+        return self._place_plain(y), ()
 
     def _place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
         """(block, front, back): the queue's entries before and after the hidden ones."""
         path = find_queue(y)
         if path is None:
             found = self.block_index.get(y)
-            return self._place_new(y) if found is None else found, (), ()
+            return self._place_plain(y) if found is None else found, (), ()
         queue = get_part(y, path)
         front, hidden, back, dropped = parts(queue)
         if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
@@ -234,7 +234,8 @@ class Index:
             found = self._intern_block(key, Block(holed, path, len(queue)))
         return found, front, back
 
-    def _place_new(self, y: Any) -> int:
+    def _place_plain(self, y: Any) -> int:
+        """The block of one y."""
         return self._intern_block(y, Block(y, None, 0))
 
     def _intern_block(self, key: Any, block: Block) -> int:
@@ -245,6 +246,7 @@ class Index:
 
 
 def intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:
+    """The number of a key; a new key gets the next one, and its value joins the list."""
     found = index.get(key)
     if found is None:
         found = index[key] = len(values)

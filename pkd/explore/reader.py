@@ -71,7 +71,7 @@ class Reader(Index):
         self.share_index: dict[Any, float] = {}
         self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
         self.asked = 0  # branches that were asked for with hidden entries
-        self.spared = 0  # branches that an explicit walk would have asked for in their place
+        self.explicit = 0  # branches that an explicit walk would have asked for in their place
 
     def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(prefix, cell) of a node; a prefix holds the oldest entries that the move looks at."""
@@ -120,8 +120,8 @@ class Reader(Index):
             return LOOKED
         branches = len(cells.p) - sizes[2]
         self.asked += branches
-        self.spared += branches * max(len(self.graph.letters), 1) ** hidden
-        if self.asked > MANY_BRANCHES and self.spared < WORTH_HIDING * self.asked:
+        self.explicit += branches * max(len(self.graph.letters), 1) ** hidden
+        if self.asked > MANY_BRANCHES and self.explicit < WORTH_HIDING * self.asked:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(cells.node) - 1
 
@@ -174,7 +174,7 @@ class Reader(Index):
                                 cells.ends.append((front, back))
                             else:
                                 found = find_block(y_next)
-                                block = self._place_new(y_next) if found is None else found
+                                block = self._place_plain(y_next) if found is None else found
                             outcomes = feature_set[row] if row >= 0 else known_set[-1 - row]
                             landing = landing_of[outcomes].get(block)
                             if landing is None:

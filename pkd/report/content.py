@@ -131,10 +131,10 @@ def read_runs(runs: Mapping[str, Run]) -> Content:
     for group, files in groups.values():
         chapter = models.setdefault((_name_model(group[0]), group[0].optimal_value), [])
         chapter.append(Group(group[0].label, group, files))
-    chapters = [
-        Chapter(name, tuple(found[0].runs[0].model_words), _tell_apart(found))  # type: ignore[union-attr]
-        for (name, _), found in models.items()
-    ]
+    chapters = []
+    for (name, _), agents in models.items():
+        words = agents[0].runs[0].model_words  # type: ignore[union-attr]
+        chapters.append(Chapter(name, tuple(words), _tell_apart(agents)))
     return Content(_ask(chapters), chapters, f"pkd verify {shlex.join(runs)}")
 
 

@@ -15,6 +15,7 @@ import pkd_delay
 from pkd_delay import DelayedMDP, DelayLaw, KnownDelay, UnknownDelay, simulate
 from pkd_delay.augmented import SHOWN, TRAN
 from pkd_delay.unknown import Arrival, Hindsight, Move
+from tests.delay.episodes import steps_shown
 from tests.delay.reference import occurring_features
 from tests.delay.strategies import delayed_mdps
 
@@ -189,16 +190,11 @@ def test_revealed_deltas_explain_the_trajectory(delayed, seed):
     (episode,) = pkd.simulate(
         model, delayed.law(), lambda h, x, y: h % delayed.mdp.n_actions, 1, seed
     )
-    step, shown_at = 1, []
-    for move in episode:
-        step += move.action is not None
-        if model.read(move.x, move.y)[3] == TRAN:
-            shown_at.append(step)
     delay, due = 0, []
     for t, delta in enumerate(episode.revealed, start=1):
         delay = min(max(delay + delta, 0), delayed.max_delay)
         due.append(min(t + 1 + delay, H + 1))
-    assert shown_at == due
+    assert steps_shown(model, episode) == due
 
 
 def test_a_run_counts_every_action_of_every_episode():

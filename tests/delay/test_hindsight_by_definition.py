@@ -9,9 +9,9 @@ import pkd
 from pkd.kernels import rollout_nodes
 from pkd.planning import seed_words
 from pkd_delay import DelayChain, DelayedMDP, DelayLaw, InterArrival, Lags, UnknownDelay
-from pkd_delay.augmented import TRAN
 from pkd_delay.hindsight import HindsightPlayer
 from pkd_delay.kernels import draw_delta, look_back
+from tests.delay.episodes import steps_shown
 
 H, D = 4, 2
 MDP = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.ones((2, 2)), H)
@@ -96,16 +96,11 @@ def test_the_deltas_explain_when_each_state_was_shown(kind):
     player, model = player_of(late)
     for _ in range(30):
         episode, _ = play(player, player.compiled.tally(), rng)
-        step, shown_at = 1, []
-        for move in episode:
-            step += move.action is not None
-            if model.read(move.x, move.y)[3] == TRAN:
-                shown_at.append(step)
         delay, expected = 0, []
         for t, delta in enumerate(episode.revealed, start=1):
             delay = max(delay - 1, delta) if "lags" in kind else min(max(delay + delta, 0), D)
             expected.append(min(t + 1 + delay, H + 1))
-        assert shown_at == expected
+        assert steps_shown(model, episode) == expected
 
 
 @pytest.mark.parametrize("kind", SHOWN)
