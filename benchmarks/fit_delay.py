@@ -20,8 +20,8 @@ import numpy as np
 
 import pkd
 from pkd_delay import (
-    Delayed,
     DelayChain,
+    Delayed,
     DelayedMDP,
     DelayKernel,
     Episode,

@@ -15,11 +15,11 @@ the law. Whether it is asked is fixed by the same past. Hence the probability of
 
     prod over the questions asked of (hazard if yes, 1 - hazard if no)
 
-times factors of states, actions and the end that are free of the law of the delay, and the yes and
-no of one question are a coin at times that depend on the past alone, as the sets of `pkd.confidence`
-need. Allowed: a fixed horizon; the time at which the base ended, seen or not; the time at which the
-agent saw the end; any rule of the agent. Not allowed: to leave out the row of a state because it
-came too late, or because it came at once and the agent did not act in it.
+times factors of states, actions and the end that are free of the law of the delay. The answers to
+one question are tosses of one coin at times that depend on the past alone, as the sets of
+`pkd.confidence` need. Allowed: a fixed horizon; the time at which the base ended, seen or not; the
+time at which the agent saw the end; any rule of the agent. Not allowed: to leave out the row of a
+state because it came too late, or because it came at once and the agent did not act in it.
 """
 
 from __future__ import annotations
