@@ -30,7 +30,8 @@ WORDS = {
 }
 REMEDIES = {
     "order": "states are held back until the earlier ones are there; lags fit such a log best",
-    "next state": "the delay tells something about the state: put the delay into the model's own y",
+    "next state": "check that every state that was sent has a row, also the last one; if so, the "
+    "delay tells something about the state: put the delay into the model's own y",
     "delay before": "use the form of law that explains the log best",
     "change before": "the delay has a memory: use a chain of delays, or put a mode into the state",
     "time": "fit parts of the log separately (--delta of each), or put the season into the state",

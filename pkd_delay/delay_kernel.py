@@ -146,7 +146,7 @@ class DelayKernel(ABC):
     def fit(cls, log: Any, **options: Any) -> FittedDelay:
         """The most likely law of this form for a log, with its confidence set and tests.
 
-        log: a CSV file with the columns episode, step, sent, shown (perhaps state and action), or
+        log: a CSV file with the columns episode, step, sent, shown (perhaps end, state, action), or
         with episode, step, age; or such rows; or episodes of `simulate`. options: per_pair,
         max_delay, delta, tick, false_alarm (`pkd fit-delay --help` says what they mean).
 

@@ -1,9 +1,25 @@
 """Logs of late samples: when each state was sent, when it was shown, and what that says of delays.
 
-A row of a log is one step of an episode: (episode, step, sent, shown), perhaps with the state that
-was sent and the action that was taken in it. A log may hold the age of the newest sample in place
-of `sent` and `shown`. What is shown after the last step of an episode was shown because the episode
-was over, so it says only that the delay was at least so long. It is *censored*.
+A row of a log is one state that was sent: (episode, step, sent, shown), perhaps with the state
+itself and the action that was taken in it. A log may hold the age of the newest sample in place of
+`sent` and `shown`. The log of an episode is watched until `end`, by default until its last state
+was sent. What was shown later says only that the delay was at least so long. It is *censored*.
+
+Which ends are allowed: whether time h is watched may depend on the states that were sent by h (also
+those that nobody has seen), on the actions, and on what was shown before h; never on how late a
+state is that is still on its way. Proof. States come in order, so an episode asks one question at a
+time: "is the oldest state on its way shown now?". D_h is drawn before s_{h+1}, and neither states
+nor actions depend on a delay that has not been seen. So given all states sent by h, all actions and
+all answers so far, the answer is yes with probability Pr(D = k | D_before, D >= k), the hazard of
+the law. Whether it is asked is fixed by the same past. Hence the probability of the log is
+
+    prod over the questions asked of (hazard if yes, 1 - hazard if no)
+
+times factors of states, actions and the end that are free of the law of the delay. The answers to
+one question are tosses of one coin at times that depend on the past alone, as the sets of
+`pkd.confidence` need. Allowed: a fixed horizon; the time at which the base ended, seen or not; the
+time at which the agent saw the end; any rule of the agent. Not allowed: to leave out the row of a
+state because it came too late, or because it came at once and the agent did not act in it.
 """
 
 from __future__ import annotations
@@ -75,6 +91,7 @@ class _Row:
     step: int
     sent: float  # in ticks
     shown: float | None
+    end: float | None
     state: str | None
     action: str | None
 
@@ -111,18 +128,24 @@ def read_log(log: Any, tick: float = 1.0) -> DelayLog:
 
 
 def to_rows(record: Episode, episode: int = 0) -> list[dict[str, Any]]:
-    """The log of one simulated episode: a row for each step in which the agent acted."""
-    steps = range(1, min(len(record.actions), len(record.states)) + 1)
+    """The log of one simulated episode: a row for each state that was sent before step H + 1.
+
+    The episode is watched until the agent saw that the base had ended, at most until step H: at
+    step H + 1 everything is shown.
+    """
+    end = min(len(record.actions) + 1, record.horizon)
+    ended = len(record.states)  # no action is taken in the last state
     return [
         {
             "episode": episode,
             "step": t,
             "sent": t,
-            "shown": record.shown_at(t),
+            "shown": record.shown_at(t) + (record.start_delay if t == 1 else 0),
+            "end": end,
             "state": record.states[t - 1],
-            "action": record.actions[t - 1],
+            "action": record.actions[t - 1] if t < ended else None,
         }
-        for t in steps
+        for t in range(1, min(ended, record.horizon) + 1)
     ]
 
 
@@ -131,7 +154,8 @@ def _read_episode(rows: Sequence[_Row]) -> tuple[list[Sample], int, list[str]]:
 
     A state that overtook an earlier one is held back until that one is shown.
     """
-    end = max(row.sent for row in rows)
+    end = _find_end(rows)
+    rows = [row for row in rows if row.sent <= end + SLACK]
     samples, skipped, disorder = list[Sample](), 0, list[str]()
     latest = -math.inf  # when the last of the earlier states was shown
     before: int | None = None
@@ -161,6 +185,17 @@ def _read_episode(rows: Sequence[_Row]) -> tuple[list[Sample], int, list[str]]:
     return samples, skipped, disorder
 
 
+def _find_end(rows: Sequence[_Row]) -> float:
+    """Until when an episode was watched: its `end`, or when its last state was sent."""
+    ends = sorted({row.end for row in rows if row.end is not None})
+    if len(ends) > 1:
+        raise ModelError(
+            f"episode {rows[0].episode} has the ends {ends[0]:g} and {ends[-1]:g} (in ticks); "
+            "expected one end for all rows of an episode"
+        )
+    return ends[0] if ends else max(row.sent for row in rows)
+
+
 def _ticks(time: float) -> int:
     return max(math.ceil(time - SLACK), 0)
 
@@ -177,7 +212,7 @@ def _read_rows(
     if not ages and not set(TIMES) <= names:
         raise ModelError(
             f"the log has the columns {', '.join(sorted(names))}; "
-            f"expected {', '.join(TIMES)} (and perhaps state, action), or {', '.join(AGES)}"
+            f"expected {', '.join(TIMES)} (and perhaps end, state, action), or {', '.join(AGES)}"
         )
     found: list[str] = []
     read: list[_Row] = []
@@ -203,13 +238,17 @@ def _read_row(row: Mapping[str, Any], ages: bool, tick: float) -> _Row:
         age = math.ceil(_number(row.get("age"), "age") / tick - SLACK)
         if age < 0:
             raise ValueError(f"age is {row.get('age')!r}; expected a number >= 0")
-        return _Row(episode, int(step), float(age), None, state, action)
+        if _text(row.get("end")) is not None:
+            raise ValueError("end goes with sent and shown; a log of ages ends with its last row")
+        return _Row(episode, int(step), float(age), None, None, state, action)
     sent = _number(row.get("sent"), "sent") / tick
-    blank = _text(row.get("shown")) is None
-    shown = None if blank else _number(row.get("shown"), "shown") / tick
+    shown, end = (
+        None if _text(row.get(name)) is None else _number(row.get(name), name) / tick
+        for name in ("shown", "end")
+    )
     if shown is not None and shown < sent - SLACK:
         raise ValueError(f"shown is {row['shown']!r}, before sent = {row['sent']!r}")
-    return _Row(episode, int(step), sent, shown, state, action)
+    return _Row(episode, int(step), sent, shown, end, state, action)
 
 
 def _turn_ages(rows: Sequence[_Row]) -> Iterator[_Row]:

@@ -433,6 +433,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             moves=tuple(moves),
             opening=opening,
             final=problem.final if problem else 0.0,
+            start_delay=self._line.start_delay,
         )
 
     def _make_moves(self, states: Sequence[Any]) -> list[tuple[Transition, ...]]:

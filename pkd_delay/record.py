@@ -59,6 +59,7 @@ class Episode:
         repr=False
     )  # chance moves of the base before s_1
     final: float = 0.0  # paid by the base where the episode stopped
+    start_delay: int = 0  # D_0: how late s_1 was
 
     @property
     def total(self) -> float:

@@ -3,9 +3,10 @@
 pkd fit-delay log.csv --save law.json
 pkd plan two_state_chain --inter-arrival law.json
 
-The log has the columns episode, step, sent, shown (and perhaps state, action), or episode, step,
-age. A row is a step in which the agent acted. An empty `shown`, or one after the last step of the
-episode, means that only the end showed the state.
+The log has the columns episode, step, sent, shown (and perhaps end, state, action), or episode,
+step, age. A row is a state that was sent: also the state that ended the episode, and also one that
+nobody saw. `end` is the last time at which the episode was watched (default: when its last state
+was sent). An empty `shown`, or one after `end`, means that the delay was at least so long.
 """
 
 from __future__ import annotations

@@ -1,15 +1,27 @@
 """A law of the delay from a log: fitted back within its sets, and named where it does not hold."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import pkd
 import pkd_delay
+from benchmarks.fit_delay import ENDS, LAWS, fit_ended
 from pkd.cli import main
-from pkd_delay import DelayChain, DelayedMDP, InterArrival, Lags, read_law, simulate, write_law
+from pkd_delay import (
+    DelayChain,
+    DelayedMDP,
+    Episode,
+    InterArrival,
+    Lags,
+    read_law,
+    simulate,
+    write_law,
+)
 from pkd_delay.delay_log import DelayLog, Sample, read_log, to_rows
+from pkd_delay.fitting import ask_questions
 from pkd_delay.law_file import PairLaws
 from pkd_delay.problems import random_mdp, two_state_chain
 
@@ -91,6 +103,120 @@ class TestTheLog:
         file = tmp_path / "log.csv"
         file.write_text("\ufeffEpisode;Step;Sent;Shown\n1;1;1;1\n1;2;2;3\n1;3;3;\n", "utf-8")
         assert [one.delay for one in read_log(file).samples] == [1, 1]
+
+
+def see_end(record):
+    return to_rows(record)
+
+
+def drop_end(record):
+    return [{**row, "end": None} for row in to_rows(record)]
+
+
+def stop_when_two_are_seen(record):
+    stop = min(record.shown_at(2), record.horizon)
+    return [row for row in drop_end(record) if row["sent"] <= stop]
+
+
+def show_everything(record):
+    """The whole truth, also what was sent when the episode was over."""
+    end = min(len(record.actions) + 1, record.horizon)
+    return [
+        {"episode": 0, "step": t, "sent": t, "shown": record.shown_at(t), "end": end}
+        for t in range(1, len(record.states) + 1)
+    ]
+
+
+def write_ages(record):
+    """The age of the newest state at each step in which a state was sent."""
+    steps = range(1, min(len(record.states), record.horizon) + 1)
+    newest = {h: max(t for t in steps if t <= h and record.shown_at(t) <= h) for h in steps}
+    return [{"episode": 0, "step": h, "age": h - newest[h]} for h in steps]
+
+
+def leave_out_what_came_at_once(record):
+    """Only the rows in which the agent acted: not allowed."""
+    return [row for row in drop_end(record) if row["step"] <= len(record.actions)]
+
+
+def leave_out_what_came_too_late(record):
+    """Only the rows of states that were shown in time: not allowed."""
+    return [row for row in drop_end(record) if row["shown"] <= record.horizon]
+
+
+class TestTheEnd:
+    """A log may end by any rule that does not look at the delay of a state on its way."""
+
+    def find_bias(self, law, largest, write):
+        """E[yes - hazard * asked] of each question: the sum over all episodes of four steps.
+
+        The base ends with probability 1/2 in each step; the agent stops when it sees the end.
+        """
+        horizon, bias = 4, Counter()
+
+        def go(probability, delays):
+            states = len(delays) + 1
+            if states <= horizon:
+                before = delays[-1] if delays else 0
+                for delay, p in enumerate(law.row(before, largest)):
+                    if p > 0:
+                        go(probability * p / (2 if delays else 1), (*delays, delay))
+            ended = 0.0 if not delays else 0.5 if states <= horizon else 1.0
+            if ended:
+                last = min(states + delays[-1] - 1, horizon)
+                actions = ("act",) * (last if states <= horizon else horizon)
+                names = ("on",) * (states - 1) + ("off",)
+                record = Episode(horizon, names, actions, delays, delays, (), ())
+                count(probability * ended, write(record))
+
+        def count(probability, rows):
+            if len(rows) < 2:
+                return
+            for sample in read_log(rows).samples:
+                for (before, delay), yes in ask_questions(type(law), sample, largest):
+                    hazard = law.arrival(before, delay)
+                    bias[before, delay] += probability * (yes - hazard)
+
+        go(1.0, ())
+        assert bias
+        return max(map(abs, bias.values()))
+
+    @pytest.mark.parametrize("name", LAWS)
+    @pytest.mark.parametrize(
+        "write", [see_end, drop_end, stop_when_two_are_seen, show_everything, write_ages]
+    )
+    def test_an_allowed_end_leaves_every_question_unbiased(self, name, write):
+        assert self.find_bias(*LAWS[name], write) < 1e-12
+
+    @pytest.mark.parametrize("name", LAWS)
+    @pytest.mark.parametrize("write", [leave_out_what_came_at_once, leave_out_what_came_too_late])
+    def test_rows_left_out_because_of_their_delay_are_a_bias(self, name, write):
+        assert self.find_bias(*LAWS[name], write) > 1e-3
+
+    @pytest.mark.parametrize("end", ENDS)
+    @pytest.mark.parametrize("name", LAWS)
+    def test_the_true_law_lies_in_its_set_and_no_test_blames_the_log(self, name, end):
+        """10 runs at delta = .05; benchmarks/fit_delay.py has 200 of each."""
+        inside, alarms, _ = np.sum([fit_ended(name, end, seed) for seed in range(10)], axis=0)
+        assert inside >= 9
+        assert alarms == 0
+
+    def test_a_first_state_that_is_late_counts(self):
+        """D_0 = 2 and no news for 2 steps: D_1 = 1 and D_2 = 0 follow, whatever the lags are."""
+        record = Episode(6, tuple("abcdefg"), (0,) * 6, (0,) * 6, (1, 0, 0, 0, 0, 0), (), (),
+                         start_delay=2)  # fmt: skip
+        found = [(one.before, one.delay) for one in read_log([record]).samples]
+        assert found == [(2, 1), (1, 0), (0, 0), (0, 0), (0, 0)]
+
+    def test_two_ends_of_one_episode_are_refused(self):
+        rows = [{"episode": "a", "step": t, "sent": t, "shown": t, "end": 5 + t} for t in (1, 2)]
+        with pytest.raises(pkd.ModelError, match="episode a has the ends 6 and 7"):
+            read_log(rows)
+
+    def test_a_log_of_ages_has_no_column_end(self):
+        rows = [{"episode": 1, "step": t, "age": 0, "end": 2} for t in (1, 2)]
+        with pytest.raises(pkd.ModelError, match="a log of ages ends with its last row"):
+            read_log(rows)
 
 
 class TestTheFit:
