@@ -274,7 +274,7 @@ def test_branches_to_one_queue_of_one_letter_add_up_however_they_are_written() -
 
 def test_one_queue_of_one_letter_with_two_features_is_refused() -> None:
     class TwoFeatures(OneLetter):
-        features = ("z", "other", "z")
+        features = ("other", "z", "z")
 
     for large in (False, True):
         with pytest.raises(pkd.ModelError, match="y'"):
