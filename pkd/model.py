@@ -79,7 +79,7 @@ class ModelError(ValueError):
         )
 
 
-ROUNDING = sys.float_info.epsilon  # by how much a law that was divided by its sum may miss 1
+ROUNDING = 4 * sys.float_info.epsilon  # by how much rounding alone makes a law miss 1
 
 
 def normalise(masses: Iterable[float]) -> list[float]:

@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 TOLERANCE = 1e-9  # by how much probabilities may miss 1
-ROUNDING = sys.float_info.epsilon  # by how much they miss it after a division by their sum
+ROUNDING = 4 * sys.float_info.epsilon  # by how much they miss it by rounding alone
 
 
 @attrs.frozen(slots=False)  # without slots, so that hazards can be cached
