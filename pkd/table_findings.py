@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,10 +15,11 @@ from pkd.sparse_table import SparseTable
 if TYPE_CHECKING:
     from pkd.tabular import TabularMDP
 
-__all__ = ["find_faults"]
+__all__ = ["find_faults", "normalise_rows"]
 
 Floats = NDArray[np.float64]
 TOLERANCE = 1e-9  # how far a row of probabilities may be from 1
+ROUNDING = 1e-13  # by how much the sum of a long row may miss 1 by rounding alone
 SHOWN = 5  # bad rows that one finding names before it counts the rest
 
 
@@ -42,6 +44,26 @@ def find_faults(mdp: TabularMDP) -> Iterator[str]:
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         yield f"horizon: expected a whole number of at least 1, found {horizon!r}"
     yield from find_discount_faults(mdp.discount)
+
+
+def normalise_rows(table: Any) -> Any:
+    """The table with the rows that were accepted divided by their sums.
+
+    Rows that sum to 1 up to rounding keep their bits. Rows that are not on offer may sum to
+    anything and stay as they are.
+    """
+    sparse = isinstance(table, SparseTable)
+    sums = table.sum_rows(table.probabilities) if sparse else table.sum(axis=-1)
+    off = np.abs(sums - 1.0)
+    divisors = np.where((off > ROUNDING) & (off <= TOLERANCE), sums, 1.0)
+    if (divisors == 1.0).all():
+        return table
+    if sparse:
+        by_entry = np.repeat(divisors.ravel(), np.diff(table.pointers))
+        return attrs.evolve(table, probabilities=table.probabilities / by_entry)
+    divided = table / divisors[..., None]
+    divided.flags.writeable = False
+    return divided
 
 
 def _is_table(p: Any) -> bool:

@@ -24,7 +24,7 @@ from pkd.model import Branch, ModelError, PartiallyKnownMDP
 from pkd.results.files import write_npz, write_text
 from pkd.sparse_table import SparseTable, Support, is_sparse
 from pkd.table_exports import unroll, write_drn, write_pomdp, write_prism
-from pkd.table_findings import find_faults
+from pkd.table_findings import find_faults, normalise_rows
 from pkd.table_graphs import make_networkx, make_quantecon, read_networkx, read_quantecon
 from pkd.table_sources import read_function, read_gymnasium, read_npz, read_trajectories
 
@@ -100,6 +100,9 @@ class TabularMDP:
     def __attrs_post_init__(self) -> None:
         if findings := list(find_faults(self)):
             raise ModelError(findings)
+        object.__setattr__(self, "transitions", normalise_rows(self.transitions))
+        if isinstance(self.start, np.ndarray):
+            object.__setattr__(self, "start", normalise_rows(self.start))
 
     def __repr__(self) -> str:
         sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"

@@ -9,7 +9,8 @@ is expected, any other `DelayKernel` may stand: one law, or a function (x, y, a)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,10 +22,11 @@ from pkd_delay.delay_kernel import DelayKernel, Numbers, Question
 
 __all__ = [
     "DelayOf", "InterArrival", "InterArrivalOf", "OneLaw", "OneLawForAll", "as_kernel",
-    "find_bad_probabilities", "find_faults", "per_action",
+    "find_bad_probabilities", "find_faults", "normalise", "per_action",
 ]  # fmt: skip
 
 TOLERANCE = 1e-9  # by how much probabilities may miss 1
+ROUNDING = 4 * sys.float_info.epsilon  # by how much they miss it by rounding alone
 
 
 @attrs.frozen(slots=False)  # without slots, so that hazards can be cached
@@ -60,8 +62,8 @@ class InterArrival(Numbers, DelayKernel):
             raise ModelError(found)
         if isinstance(law, Mapping):
             longest = max([0, *law])
-            return cls(tuple(float(law.get(j, 0.0)) for j in range(-1, longest + 1)))
-        return cls(tuple(float(p) for p in law))
+            return cls(normalise(law.get(j, 0.0) for j in range(-1, longest + 1)))
+        return cls(normalise(law))
 
     @property
     def largest(self) -> int | None:
@@ -178,6 +180,13 @@ def find_bad_probabilities(values: Sequence[Any], where: str) -> list[str]:
     if abs(total - 1.0) > TOLERANCE:
         found.append(f"{where} sums to {total:.12g}, not 1")
     return found
+
+
+def normalise(values: Iterable[Any]) -> tuple[float, ...]:
+    """Probabilities divided by their sum; those that sum to 1 up to rounding keep their bits."""
+    found = tuple(float(p) for p in values)
+    total = math.fsum(found)
+    return found if abs(total - 1) <= ROUNDING else tuple(p / total for p in found)
 
 
 def _find_bad_keys(law: Mapping[Any, float], where: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pkd import ModelError
 from pkd_delay.delay_kernel import DelayKernel, Numbers, Question
-from pkd_delay.inter_arrival import find_bad_probabilities
+from pkd_delay.inter_arrival import find_bad_probabilities, normalise
 
 __all__ = ["DelayChain", "Lags"]
 
@@ -42,7 +42,7 @@ def _read_lags(law: Any) -> tuple[float, ...]:
     found += find_bad_probabilities(values, "lags")
     if found:
         raise ModelError(found)
-    return tuple(float(p) for p in values)
+    return normalise(values)
 
 
 @attrs.frozen(slots=False)

@@ -60,6 +60,8 @@ class QueueShape:
     declared: bool = False
     shares: bool = False
     data: str = "few"
+    one_letter: bool = False  # whatever the action is, the same entry is pushed
+    twins: float = 0.0  # of moves with two branches of one phase and feature, written differently
 
 
 @attrs.frozen(eq=False)
@@ -114,7 +116,8 @@ class QueueModel(PartiallyKnownMDP):
         self.shape = shape
         self.horizon = shape.horizon
         self.xs = XS[: shape.n_x]
-        self.letters = (*ACTIONS[: shape.n_actions], *(OTHERS if shape.strange_entries else ()))
+        letters = (*ACTIONS[: shape.n_actions], *(OTHERS if shape.strange_entries else ()))
+        self.letters = letters[:1] if shape.one_letter else letters
         self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases + shape.pipeline
         self.weights: dict[Any, float] | None = None
 
@@ -245,6 +248,12 @@ class QueueModel(PartiallyKnownMDP):
         if rng.random() < 0.2:
             p, y_next, z = branches.pop()
             branches += [(0.25 * p, y_next, z), (0.0, "nowhere", "never"), (0.75 * p, y_next, z)]
+        if rng.random() < self.shape.twins and not self.shape.pipeline:
+            # With one letter, both often lead to one y'.
+            p, y_next, z = branches.pop()
+            again = self._change(rng, queue, other, a, drains and phases[-1] == phase)
+            twin = self.wrap(phases[-1], *again)
+            branches += [(0.25 * p, y_next, z), (0.75 * p, twin, z)]
         return branches
 
     def _change(
@@ -253,13 +262,14 @@ class QueueModel(PartiallyKnownMDP):
         """What a move does with its queue. fewer: the new one must be shorter."""
         shape = self.shape
         if queue is None:
-            return (Queue([a]) if a is not None and rng.random() < 0.7 else None), other
+            entry = self._enter(a)
+            return (Queue([entry]) if a is not None and rng.random() < 0.7 else None), other
         if fewer:
             return queue.pop(rng.choice([1, 1, 2])), other
         if shape.none and rng.random() < shape.none:
             return None, other
         what = rng.choice(["shift", "shift", "push", "pop", "clear", "swap", "several", "refill"])
-        entry = rng.choice(self.letters) if a is None or rng.random() < 0.3 else a
+        entry = rng.choice(self.letters) if a is None or rng.random() < 0.3 else self._enter(a)
         if what == "shift":
             queue = queue.push(entry).pop() if rng.random() < 0.5 else queue.pop().push(entry)
         elif what == "push":
@@ -279,10 +289,14 @@ class QueueModel(PartiallyKnownMDP):
     def _pass_on(self, rng: random.Random, queue: Queue, a: Any) -> Queue:
         """A decision pushes its action; later phases pop, most often when the queue is too long."""
         if a is not None:
-            return queue.push(a)
+            return queue.push(self._enter(a))
         if len(queue) > self.shape.longest:
             return queue.pop()
         return queue.pop() if rng.random() < 0.3 else queue
+
+    def _enter(self, a: Any) -> Any:
+        """The entry that an action pushes."""
+        return self.letters[0] if self.shape.one_letter else a
 
     def _feature(self, rng: random.Random, x: Any, phase: int) -> Any:
         if self._is_alike(phase):
@@ -373,6 +387,8 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "declared": st.booleans(),
         "shares": st.booleans(),
         "data": st.sampled_from(["none", "few", "many"]),
+        "one_letter": st.booleans(),
+        "twins": st.sampled_from([0.0, 0.7]),
     }
     given = {
         name: value if isinstance(value, st.SearchStrategy) else st.just(value)
@@ -410,6 +426,8 @@ def random_shape(seed: int) -> QueueShape:
         declared=rng.random() < 0.5,
         shares=rng.random() < 0.5,
         data=rng.choice(["none", "few", "many"]),
+        one_letter=rng.random() < 0.3,
+        twins=rng.choice([0.0, 0.7]),
     )
 
 

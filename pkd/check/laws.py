@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pkd.check.asking import TOLERANCE, Questions, is_number, judge_masses, show
-from pkd.model import ModelError
+from pkd.model import ModelError, normalise
 
 __all__ = ["checked_law", "read_law"]
 
@@ -66,7 +66,8 @@ def read_law(
 
 
 def _leave_out_zeros(masses: Mapping[Any, Any]) -> dict[Any, float]:
-    return {x: float(p) for x, p in masses.items() if p > 0}
+    left = {x: float(p) for x, p in masses.items() if p > 0}
+    return dict(zip(left, normalise(left.values()), strict=True))
 
 
 def _find_bad_values(

@@ -11,7 +11,16 @@ import numpy as np
 from pkd.engine.belief import Tally, World
 from pkd.engine.compiled import Act, Compiled
 from pkd.engine.doors import count, count_reward, draw, uniform
-from pkd.model import CHANCE, END, Episode, Known, ModelError, Transition, UnknownReward
+from pkd.model import (
+    CHANCE,
+    END,
+    Episode,
+    Known,
+    ModelError,
+    Transition,
+    UnknownReward,
+    normalise,
+)
 
 __all__ = ["find_policy_fault", "play_model", "read_weights"]
 
@@ -99,4 +108,5 @@ def read_weights(answer: Any) -> list[tuple[Any, float]]:
     """What a policy answered, as pairs (action, probability > 0)."""
     if not isinstance(answer, Mapping):
         return [(answer, 1.0)]
-    return [(action, float(p)) for action, p in answer.items() if p > 0]
+    taken = {action: float(p) for action, p in answer.items() if p > 0}
+    return list(zip(taken, normalise(taken.values()), strict=True))

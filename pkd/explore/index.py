@@ -15,7 +15,7 @@ import numpy as np
 
 from pkd.graph import CHANCE_STATE, DECIDE, STOP, Block, Graph, Side
 from pkd.limits import VARIABLE, Progress, TooLargeError, read_resident
-from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP
+from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, normalise
 from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
 __all__ = [
@@ -181,6 +181,9 @@ class Index:
                 ):
                     raise ModelError(f"{z!r} does not sum to 1")
                 row = self.known_index[z.law] = -1 - len(graph.known)
+                if self.strict:
+                    masses = normalise(p for _, p in z.law)
+                    z = Known({x: p for (x, _), p in zip(z.law, masses, strict=True)})
                 graph.known.append(z)
                 graph.known_set.append(self._intern_set(tuple(x for x, p in z.law if p > 0)))
             return row

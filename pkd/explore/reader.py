@@ -31,7 +31,7 @@ from pkd.graph import (
     Side,
     list_letters,
 )
-from pkd.model import Known, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.model import ROUNDING, Known, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.queue import Look, hide
 
 __all__ = ["Reader"]
@@ -189,11 +189,14 @@ class Reader(Index):
                     if strict:
                         if len(p_list) - first > 1:
                             total = self._merge_branches(cells, first)
-                        if not -PROBABILITY_SLACK <= total - 1 <= PROBABILITY_SLACK:
-                            raise ModelError(
-                                f"the moves from x={x!r}, y={y!r} by {action!r} "
-                                f"sum to {total!r}, not 1"
-                            )
+                        if not -ROUNDING <= total - 1 <= ROUNDING:
+                            if not abs(total - 1) <= PROBABILITY_SLACK:
+                                raise ModelError(
+                                    f"the moves from x={x!r}, y={y!r} by {action!r} "
+                                    f"sum to {total!r}, not 1"
+                                )
+                            for k in range(first, len(p_list)):
+                                p_list[k] /= total
                     reward = reward_of(x, y, action)
                     if hidden:
                         self._stop_at_look()

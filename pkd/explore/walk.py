@@ -22,7 +22,7 @@ from pkd.graph import (
     grow_only,
     join_boxes,
 )
-from pkd.model import ModelError
+from pkd.model import ModelError, normalise
 
 __all__ = ["Walker"]
 
@@ -62,6 +62,12 @@ class Walker(Reader):
         total = math.fsum(p for *_, p in graph.start)
         if self.strict and abs(total - 1) > PROBABILITY_SLACK:
             raise ModelError(f"start() sums to {total!r}, not 1")
+        if self.strict:
+            masses = normalise(p for *_, p in graph.start)
+            graph.start = [
+                (node, entries, p)
+                for (node, entries, _), p in zip(graph.start, masses, strict=True)
+            ]
         return layer
 
     def _walk(self, layer: dict[int, Mask]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from pkd.model import ModelError
+from pkd.model import ModelError, normalise
 
 __all__ = ["Line", "Travel"]
 
@@ -58,7 +58,8 @@ def _read(law: Any) -> dict[int, float]:
         found = [f"the law of the travel time sums to {math.fsum(law.values()):.10g}, not 1"]
     if found:
         raise ModelError(found)
-    return {int(steps): float(p) for steps, p in sorted(law.items()) if p > 0}
+    taken = {int(steps): float(p) for steps, p in sorted(law.items()) if p > 0}
+    return dict(zip(taken, normalise(taken.values()), strict=True))
 
 
 def _is_count(value: Any) -> bool:

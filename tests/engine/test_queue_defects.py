@@ -11,6 +11,7 @@ import pkd
 from pkd.explore import QueuesMatterError, explore
 from pkd.graph import count_union, join_boxes
 from pkd.queue import HOLE, Look, Veil, find_queue, hide, replace_part
+from tests import reference
 
 
 class Shift(pkd.PartiallyKnownMDP):
@@ -227,3 +228,61 @@ def test_models_that_push_different_entries_have_different_fingerprints() -> Non
     prints = [pkd.compile(model, large=True).fingerprint for model in models]
     assert len(set(prints)) == len(prints)
     assert prints[0] == pkd.compile(Late((0, 1)), large=True).fingerprint
+
+
+class OneLetter(pkd.PartiallyKnownMDP):
+    """Three entries "a", whatever is done; three branches write the same queue differently.
+
+    Every step pays the coin x, which is thrown anew with the feature "z".
+    """
+
+    horizon = 3
+    features = ("z", "z", "z")
+
+    def start(self) -> Any:
+        return 1, pkd.Queue("aaa")
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return ("a", "b")
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        return float(x) + len(y) / 4
+
+    def step(self, x: Any, y: Any, a: Any) -> list[Any]:
+        if len(y) < 3:
+            return [(1.0, y, "z")]
+        written = [y, y.pop().push(y.oldest), y.clear().push(*"aaa")]
+        moves = list(zip((0.25, 0.125, 0.125), written, self.features, strict=True))
+        return [*moves, (0.5, y.pop() if a == "b" else y.pop().push("a"), "z")]
+
+    def outcomes(self, z: Any) -> Any:
+        return (0, 1)
+
+
+def test_branches_to_one_queue_of_one_letter_add_up_however_they_are_written() -> None:
+    model, law = OneLetter(), {"z": {0: 0.25, 1: 0.75}}
+    # x pays 1 + 3/4 + 3/4, and three entries, kept by the action "a", 3/4 at each step.
+    assert reference.brute_force(model, law) == 4.75
+    counts = {"z": {0: 2, 1: 5}}
+    bounds = [reference.certified(model, counts, 0.1, least=b).value for b in (True, False)]
+    for large in (False, True):
+        compiled = pkd.compile(model, large=large)
+        assert pkd.plan(compiled, law).value == 4.75
+        found = pkd.certify(compiled, counts, delta=0.1)
+        assert [found.low, found.high] == pytest.approx(bounds, rel=1e-8)
+
+
+def test_one_queue_of_one_letter_with_two_features_is_refused() -> None:
+    class TwoFeatures(OneLetter):
+        features = ("other", "z", "z")
+
+    for large in (False, True):
+        with pytest.raises(pkd.ModelError, match="y'"):
+            pkd.compile(TwoFeatures(), large=large)
+
+
+def test_the_core_never_hides_a_queue_of_one_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has one queue of each length, so that hiding it saves nothing."""
+    monkeypatch.setattr(pkd.engine, "FEW_STATES", 0)
+    assert not explore(OneLetter(), hide_queues=True).pays_hiding()
+    assert type(pkd.compile(OneLetter())).__name__ == "NodeEngine"

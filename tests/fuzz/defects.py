@@ -85,6 +85,28 @@ DEFECTS = {
             ]
         },
     ),
+    "6": Defect(
+        "branches to one queue of one letter overwrite each other",
+        "models",
+        {
+            "pkd.engine.stripes.table": [
+                ("p = cells.p[k] + (0.0 if before is None else before.p)", "p = cells.p[k]")
+            ]
+        },
+    ),
+    "7": Defect(
+        "probabilities that sum to 1 +- 1e-9 are used as they are",
+        "models",
+        {
+            "pkd.model": [
+                (
+                    "return found if abs(total - 1) <= ROUNDING else [p / total for p in found]",
+                    "return found",
+                ),
+            ],
+            "pkd.explore.reader": [("p_list[k] /= total", "pass")],
+        },
+    ),
 }
 
 

@@ -374,7 +374,12 @@ class _Builder:
                 row = cells.row[k]
                 law = row if row >= 0 else self.known[-1 - row]
                 weight = table.weigh(row, cells.share[k]) if row >= 0 else -1
-                targets[place] = _Found(cells.p[k], law, weight, cells.note[a])
+                # With one letter, entries at the front and at the back give the same queue.
+                before = targets.get(place)
+                if before is not None and (before.law, before.weight) != (law, weight):
+                    raise ModelError("one y' has two features")
+                p = cells.p[k] + (0.0 if before is None else before.p)
+                targets[place] = _Found(p, law, weight, cells.note[a])
             actions.append(targets)
         return actions
 
@@ -384,7 +389,7 @@ class _Builder:
         """(target, stride) of a branch whose queue gets these entries at its ends."""
         table, base = self.table, max(len(self.table.alphabet), 1)
         kept = self.graph.blocks[block].length - len(front) - len(back)
-        stride = base ** len(back) if kept else 0
+        stride = base ** len(back) if kept and base > 1 else 0  # one letter: one column
         target = table.number(front) * base ** (kept + len(back)) + table.number(back)
         return table.offsets[space][block] + target, stride
 
