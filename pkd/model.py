@@ -87,8 +87,8 @@ def normalise(masses: Iterable[float]) -> list[float]:
 
     Checks accept sums in 1 +- 1e-9. Over 10,000 steps such an error would grow to 1e-5.
 
-    >>> normalise([0.5, 0.25, 0.25]), normalise([0.5, 0.5 + 1e-9])
-    ([0.5, 0.25, 0.25], [0.49999999975, 0.50000000025])
+    >>> normalise([0.5, 0.25, 0.25]), normalise([0.5 + 5e-10, 0.5 + 5e-10])
+    ([0.5, 0.25, 0.25], [0.5, 0.5])
     """
     found = list(masses)
     total = math.fsum(found)
