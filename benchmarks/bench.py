@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from environments import CACHE, find_python
-from measuring import Case, add_limits, run_case, show
+from measuring import Case, add_limits, make_parser, run_case, show
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -184,9 +184,7 @@ def write_page(page: Path, lines: list[str], figure: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     add_limits(parser, limit=600)
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--page", type=Path, help="write the tables into this page, too")

@@ -10,11 +10,11 @@ starts.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
+from measuring import make_parser
 
 import pkd
 import pkd_delay
@@ -28,9 +28,7 @@ def instance() -> pkd_delay.DelayedMDP:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=1_000_000)
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for the table (default: out)"

@@ -12,7 +12,6 @@ the queues. The optimistic plan is timed on counts that keep values below their 
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from measuring import make_parser
 
 import pkd
 import pkd_delay
@@ -29,7 +29,7 @@ S, A, B, H = 20, 4, 5, 20
 REPEATS = 7
 
 
-def instance() -> pkd.TabularMDP:
+def make_table() -> pkd.TabularMDP:
     rng = np.random.default_rng(0)
     transitions = np.zeros((S, A, S))
     for s in range(S):
@@ -112,7 +112,7 @@ def peak(delay: int) -> float:
 
 
 def _peak(delay: int) -> float:
-    pkd_delay.plan(pkd_delay.DelayedMDP.constant(instance(), delay, branching=B))
+    pkd_delay.plan(pkd_delay.DelayedMDP.constant(make_table(), delay, branching=B))
     # Not ru_maxrss: a child starts with its parent's, and the parent has held QuantEcon's model.
     status = Path("/proc/self/status").read_text()
     return (
@@ -122,9 +122,7 @@ def _peak(delay: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--delays", type=int, nargs="+", default=[4, 6, 8])
     parser.add_argument(
         "--peak",
@@ -134,7 +132,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("out"))
     args = parser.parse_args()
-    mdp = instance()
+    mdp = make_table()
     lines = [
         (
             "| D | pkd: build / solve / optimistic, s | QuantEcon: build / H / H - D steps, s | "

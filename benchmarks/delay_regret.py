@@ -12,19 +12,20 @@ Regret is against the exact optimum of the delayed problem.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import make_parser
 
 import pkd
 from pkd.cli.output import table, write_csv
+from pkd.experiments import rivals
 from pkd_delay import DelayedMDP, learn
-from pkd_delay.autoscaler import autoscaler
-from pkd_delay.problems import random_mdp
-from pkd_delay.rivals import CountsPerState, learn_ignoring_delay
+from pkd_delay.models.autoscaler import autoscaler
+from pkd_delay.models.tables import random_mdp
+from pkd_delay.rivals import IgnoreDelay
 
 GOAL = 0.95
 DECADES = (1_000, 10_000, 100_000, 1_000_000)
@@ -51,9 +52,7 @@ Learner = Callable[[int], pkd.Run]  # seed -> run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for the tables (default: out)"
     )
@@ -114,7 +113,7 @@ def random_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
     known, unknown, own = (
         pkd.compile(delayed.known()),
         pkd.compile(delayed.unknown()),
-        CountsPerState(delayed.known()),
+        rivals.CountsPerState(delayed.known()),
     )
     alone, alone_law = pkd.compile(own), own.law(law)
     agents: dict[str, Learner] = {
@@ -127,9 +126,9 @@ def random_rows(episodes: int, seeds: int) -> Iterator[tuple[Any, ...]]:
         "counts per augmented state": lambda seed: pkd.learn(
             alone, alone_law, episodes, optimism=rule, seed=seed
         ),
-        "ignores the delay": lambda seed: learn_ignoring_delay(
-            delayed, episodes, optimism=rule, seed=seed, compiled=known
-        ),
+        "ignores the delay": lambda seed: pkd.experiment(
+            delayed, IgnoreDelay(optimism=rule), episodes, [seed]
+        )[0],
     }
     for agent, one in agents.items():
         yield practical_row("random, S=5", agent, [one(seed) for seed in range(seeds)])

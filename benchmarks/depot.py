@@ -15,10 +15,11 @@ import math
 from typing import Any
 
 import attrs
-from measuring import Case, add_limits, report, run_case, show, timed
+from measuring import Case, add_limits, make_parser, report, run_case, show, timed
 
 import pkd
 from pkd.cli.output import table
+from pkd.model import Branch
 
 DAYS = 7
 ENGINES = {"chosen": None, "plain": False}  # the argument `large` of pkd.compile
@@ -49,7 +50,7 @@ class Depot(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return range(min(y[2], self.most) + 1) if x is None else pkd.CHANCE
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         day, stock, home = y
         if x is not None:
             return [(1.0, ((day + 1) % DAYS, max(stock - x, 0), home), pkd.sure(None))]
@@ -81,9 +82,7 @@ def depot_law(model: Depot) -> dict[int, dict[int, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     sizes = ("horizon", "capacity", "trucks", "demand")
     defaults = Depot()
     for name in sizes:

@@ -11,7 +11,6 @@ features; and MVP with the constants of the theory. Writes one figure per domain
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from measuring import make_parser
 
 import pkd
 from pkd_examples.admission import admission
@@ -250,9 +250,7 @@ def table_row(name: str, domain: Domain, found: Study) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path("out/examples"))

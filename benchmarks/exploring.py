@@ -16,7 +16,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from measuring import Case, add_limits, report, run_case, show, timed
+from measuring import Case, add_limits, make_parser, report, run_case, show, timed
 
 import pkd
 from pkd.cli.output import table
@@ -58,9 +58,7 @@ CASES: dict[str, Callable[[], pkd.Problem]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     add_limits(parser)
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word")
     parser.add_argument("--measure", choices=MEASURES, help=argparse.SUPPRESS)

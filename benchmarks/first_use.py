@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from measuring import Case, add_limits, report, run_case, show
+from measuring import Case, add_limits, make_parser, report, run_case, show
 
 import pkd
 from pkd.cli.output import table
@@ -83,9 +83,7 @@ CASES: dict[str, Callable[[], float]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     add_limits(parser)
     parser.add_argument("--only", default="", metavar="WORD", help="only cases with this word")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)

@@ -19,19 +19,12 @@ from typing import Any
 import numpy as np
 
 import pkd
-from pkd_delay import (
-    DelayChain,
-    Delayed,
-    DelayedMDP,
-    DelayKernel,
-    Episode,
-    InterArrival,
-    Lags,
-    simulate,
-)
-from pkd_delay.delay_log import read_log, to_rows
-from pkd_delay.fitting import fit_delay
-from pkd_delay.problems import two_state_chain
+from pkd_delay import DelayChain, Delayed, DelayedMDP, InterArrival, Lags
+from pkd_delay.episodes import DelayedEpisode, simulate
+from pkd_delay.laws.fitting import fit_delay
+from pkd_delay.laws.kernel import DelayKernel
+from pkd_delay.laws.logs import read_log
+from pkd_delay.models.tables import two_state_chain
 from pkd_examples.gambler import gambler
 
 LAWS: dict[str, tuple[DelayKernel, int]] = {
@@ -67,28 +60,28 @@ class Coin(pkd.NoiseMDP):
         return 0.0, w
 
 
-def stop_early(record: Episode, episode: int) -> list[dict[str, Any]]:
+def stop_early(record: DelayedEpisode, episode: int) -> list[dict[str, Any]]:
     """The rows until the agent sees that the state has changed: it stops, and no column says so."""
-    rows = to_rows(record, episode)
+    rows = record.log_rows(episode)
     seen = [row["shown"] for row in rows if row["state"] != rows[0]["state"]]
     end = min([*seen, record.horizon])
     return [{**row, "end": None} for row in rows if row["sent"] <= end]
 
 
-def forget_end(record: Episode, episode: int) -> list[dict[str, Any]]:
+def forget_end(record: DelayedEpisode, episode: int) -> list[dict[str, Any]]:
     """All rows of an episode, without the column `end`."""
-    return [{**row, "end": None} for row in to_rows(record, episode)]
+    return [{**row, "end": None} for row in record.log_rows(episode)]
 
 
 # Where a log ends: (base, episodes of a log, the rows of an episode).
-ENDS: dict[str, tuple[Any, int, Callable[[Episode, int], list[dict[str, Any]]]]] = {
+ENDS: dict[str, tuple[Any, int, Callable[[DelayedEpisode, int], list[dict[str, Any]]]]] = {
     "the base ends with probability 1/2": (
-        (Coin(), {"coin": {"on": 0.5, "off": 0.5}}), 200, to_rows,
+        (Coin(), {"coin": {"on": 0.5, "off": 0.5}}), 200, DelayedEpisode.log_rows,
     ),
     "the same, without the column `end`": (
         (Coin(), {"coin": {"on": 0.5, "off": 0.5}}), 200, forget_end,
     ),
-    "a gambler with 2 of 4 coins": (gambler(goal=4, capital=2), 100, to_rows),
+    "a gambler with 2 of 4 coins": (gambler(goal=4, capital=2), 100, DelayedEpisode.log_rows),
     "the agent stops when it sees a change": (two_state_chain(horizon=20), 100, stop_early),
 }  # fmt: skip
 

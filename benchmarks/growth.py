@@ -15,7 +15,7 @@ import argparse
 import time
 from pathlib import Path
 
-from measuring import Case, add_limits, report, run_case
+from measuring import Case, add_limits, make_parser, report, run_case
 
 PLANNERS = str(Path(__file__).with_name("planners.py"))
 BASE = {"S": 20, "A": 4, "B": 5, "H": 20, "D": 6}
@@ -97,9 +97,7 @@ def draw(found: dict[str, list[tuple[int, float]]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     add_limits(parser)
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")

@@ -12,7 +12,6 @@ make its episodes cheaper (see `rlberry_peer.py`).
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import time
@@ -22,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from environments import CACHE, find_python
+from measuring import make_parser
 
 import pkd
 from pkd.cli.output import table, write_csv
@@ -39,9 +39,7 @@ class Speed(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for the table (default: out)"
     )

@@ -19,10 +19,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Case", "add_limits", "burn", "peak_memory", "report", "run_case", "show", "timed"]
+__all__ = [
+    "Case",
+    "add_limits",
+    "burn",
+    "make_parser",
+    "peak_memory",
+    "report",
+    "run_case",
+    "show",
+    "timed",
+]
 
 MEGABYTE = 2**20
 Case = dict[str, float] | str  # the numbers that a case reported, or why there are none
+
+
+def make_parser(text: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is the text of a script, line by line."""
+    return argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def add_limits(parser: argparse.ArgumentParser, limit: float = 120, memory: int = 8000) -> None:

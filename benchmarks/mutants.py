@@ -1,6 +1,6 @@
 """Mutation testing: does a test fail when one operator or one number of the code is changed?
 
-    python benchmarks/mutants.py pkd.bounds pkd_delay.bounds --every 3
+    python benchmarks/mutants.py pkd.theory.bounds pkd_delay.theory.bounds --every 3
     python benchmarks/mutants.py --all
 
 A mutant changes one place inside one function, one default of a function, or one number of a
@@ -41,34 +41,54 @@ NAMES = {"min": "max", "max": "min"}
 BOUNDS = ["tests/theory/test_bounds.py", "tests/theory/test_bounds_of_models.py"]
 SLOW = "definition", "any_form", "inventory", "grid", "stripes", "fixed_logs"
 CERTIFICATES = [
-    "tests/test_certificate.py", "tests/delay/test_certificate.py",
+    "tests/certification/test_certificate.py", "tests/delay/planning/test_certificate.py",
     "-k", " and ".join(f"not {name}" for name in SLOW),
 ]  # fmt: skip
-HINDSIGHT = ["tests/delay/test_hindsight_by_definition.py"]
-LAWS = ["tests/delay/test_laws_by_definition.py", "tests/delay/test_inter_arrival.py"]
+HINDSIGHT = ["tests/delay/hindsight/test_hindsight_by_definition.py"]
+LAWS = ["tests/delay/laws/test_laws_by_definition.py"]
 OCCUR = "test_the_arrivals_that_the_model_lists_are_those_that_occur"
 UNKNOWN = [
-    "tests/delay/test_unknown_by_definition.py", "tests/delay/test_hindsight.py",
-    "tests/delay/test_unknown_laws.py", f"tests/delay/test_delay_forms.py::{OCCUR}",
+    "tests/delay/hindsight/test_unknown_by_definition.py",
+    "tests/delay/hindsight/test_hindsight.py",
+    "tests/delay/laws/test_unknown_laws.py", f"tests/delay/laws/test_delay_forms.py::{OCCUR}",
     "-k", "not regret and not certified_rule and not have_their_law",
 ]  # fmt: skip
 TESTS = {  # besides the examples in the module itself
-    "pkd.bounds": BOUNDS,
-    "pkd.certificate": CERTIFICATES,
-    "pkd.confidence": ["tests/test_confidence.py"],
+    "pkd.theory.bounds": BOUNDS,
+    "pkd.certification.certificate": CERTIFICATES,
+    "pkd.certification.confidence": ["tests/certification/test_confidence.py"],
     "pkd.engine.bonus": ["tests/engine/test_bonus.py"],
-    "pkd.engine.confidence": ["tests/test_confidence.py"],
+    "pkd.engine.confidence": ["tests/certification/test_confidence.py"],
     "pkd.engine.set_values": ["tests/engine/test_set_value_parts.py"],
-    "pkd.inspection": ["tests/test_inspection_by_definition.py", "tests/test_inspection.py"],
-    "pkd.logs": ["tests/test_logs.py"],
-    "pkd.optimism": ["tests/test_rule_values.py", "tests/cli/test_rules.py"],
-    "pkd.unrefuted": ["tests/test_unrefuted.py", *CERTIFICATES],
-    "pkd_delay.bounds": BOUNDS,
-    "pkd_delay.delay_kernel": LAWS,
+    "pkd.engine.exogenous": [
+        "tests/certification/test_exogenous.py",
+        "tests/certification/test_needed.py",
+    ],
+    "pkd.engine.compiled": [
+        "tests/certification/test_certified.py",
+        "tests/certification/test_needed.py",
+        "tests/learning/test_certified_learning.py",
+    ],
+    "pkd.learning.algorithm": [
+        "tests/certification/test_needed.py",
+        "tests/learning/test_certified_learning.py",
+    ],
+    "pkd.planning.estimator": [
+        "tests/certification/test_narrow.py",
+        "tests/learning/test_certified_learning.py",
+    ],
+    "pkd.theory.certified": ["tests/theory/test_certified_bound.py"],
+    "pkd.theory.inspection": [
+        "tests/theory/test_inspection_by_definition.py",
+        "tests/theory/test_inspection.py",
+    ],
+    "pkd.certification.logs": ["tests/certification/test_logs.py"],
+    "pkd.optimism": ["tests/rules/test_rule_values.py", "tests/cli/test_rules.py"],
+    "pkd.certification.unrefuted": ["tests/certification/test_unrefuted.py", *CERTIFICATES],
+    "pkd_delay.theory.bounds": BOUNDS,
     "pkd_delay.hindsight": HINDSIGHT,
-    "pkd_delay.inter_arrival": LAWS,
     "pkd_delay.kernels": HINDSIGHT,
-    "pkd_delay.lags": LAWS,
+    "pkd_delay.laws.kernel": LAWS,
     "pkd_delay.unknown": UNKNOWN,
 }
 # Kernels, and what lays out their arrays: an index outside of an array is an error in Python.

@@ -15,14 +15,13 @@ in environments without pkd.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import report
+from measuring import make_parser, report
 
 REPEATS = 5
 SIZES = {"S": 20, "A": 4, "B": 5, "H": 20, "D": 4}
@@ -300,9 +299,7 @@ def read_sizes(words: str) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("planner", choices=[*PLANNERS, LIMIT])
     parser.add_argument("--sizes", default="", help="such as S=20,A=4,B=5,H=20,D=4")
     parser.add_argument("--repeats", type=int, default=REPEATS)

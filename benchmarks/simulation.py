@@ -33,7 +33,7 @@ def main() -> None:
         model, law = problem.model(), problem.law()
         plan = pkd.plan(model, law)
         world = pkd.Simulator(plan.compiled, law)
-        anew = measure(lambda: pkd.simulate(model, law, plan.action, 1), FEW)  # noqa: B023
+        anew = measure(lambda: pkd.simulate((model, law), plan.action, 1), FEW)  # noqa: B023
         once = measure(lambda: world.episode(plan), MANY)  # noqa: B023
         world.returns(plan, 10)
         began = time.perf_counter()

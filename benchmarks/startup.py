@@ -7,11 +7,12 @@ python benchmarks/startup.py --out out
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from measuring import make_parser
 
 from pkd.cli.output import table, write_csv
 
@@ -31,9 +32,7 @@ print(time.perf_counter() - began)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for the table (default: out)"
     )

@@ -9,18 +9,16 @@ with several threads / seconds with one: below 1 threads gain, above 1 they lose
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 
-import numpy as np
-from measuring import burn
+from delay_planning import B, make_table
+from measuring import burn, make_parser
 
 import pkd
 import pkd_delay
 from pkd.cli.output import table
-
-S, A, B, H = 20, 4, 5, 20
+from pkd.engine import Compiled
 
 
 def set_threads(count: int) -> None:
@@ -30,19 +28,8 @@ def set_threads(count: int) -> None:
     set_threads(count)
 
 
-def make_world() -> pkd.TabularMDP:
-    rng = np.random.default_rng(0)
-    transitions = np.zeros((S, A, S))
-    for s in range(S):
-        for a in range(A):
-            transitions[s, a, rng.choice(S, B, replace=False)] = rng.dirichlet(np.ones(B))
-    return pkd.TabularMDP(transitions, rng.random((S, A)), H)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
     parser.add_argument(
         "--busy", type=int, default=1, help="busy processes beside the plan (default: %(default)s)"
@@ -54,7 +41,7 @@ def main() -> None:
         parser.error(
             "expected --threads of at least 2, --busy of at least 0, --repeats of at least 1"
         )
-    delayed = pkd_delay.DelayedMDP.constant(make_world(), args.delay, branching=B)
+    delayed = pkd_delay.DelayedMDP.constant(make_table(), args.delay, branching=B)
     compiled, law = pkd.compile(delayed.known()), delayed.law()
     values = set()
     for count in (1, args.threads):
@@ -75,7 +62,7 @@ def main() -> None:
 
 
 def take_turns(
-    compiled: pkd.Compiled, law: pkd.Law, counts: tuple[int, ...], repeats: int
+    compiled: Compiled, law: pkd.Law, counts: tuple[int, ...], repeats: int
 ) -> dict[int, list[float]]:
     """Seconds of each plan, by the number of threads."""
     times: dict[int, list[float]] = {count: [] for count in counts}

@@ -23,7 +23,9 @@ import numpy as np
 
 import pkd
 import pkd_delay
-from pkd.results.files import write_text
+from pkd.files.atomic import write_text
+from pkd_delay.envs.drive import drive, play
+from pkd_delay.transforms.late_actions import LateCommands
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "wrapped.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
@@ -117,14 +119,14 @@ def study(world: World, kind: str, d: int, seed: int = 0) -> Line:
     learner = pkd.OptimisticLearner(
         problem.model(), world.episodes, optimism=world.rule, seed=seed, replan="total"
     )
-    pkd_delay.drive(env, learner, world.episodes, seed=seed + 1)
+    drive(env, learner, world.episodes, seed=seed + 1)
     exact = float(pkd.evaluate(learner.compiled, problem.law(), learner.plan))
     learned = _play(env, learner.plan, exact, world.played, seed + 2)
     return Line(world, kind, d, best, learned, time.perf_counter() - began)
 
 
 def _play(env: pkd_delay.LateEnv, plan: Any, exact: float, episodes: int, seed: int) -> Played:
-    paid = pkd_delay.play(env, plan, episodes, seed=seed)
+    paid = play(env, plan, episodes, seed=seed)
     return Played(exact, float(paid.mean()), float(paid.std(ddof=1) / np.sqrt(episodes)))
 
 
@@ -159,15 +161,13 @@ def compare_kinds(world: World, d: int) -> tuple[float, float]:
     late = world.make("observations", d).problem(known_successors=True)
     seen_late = pkd_delay.plan(late).value
     assert isinstance(late, pkd_delay.Delayed)
-    commands = pkd_delay.LateActions(Waiting(late.base, d), d)
+    commands = LateCommands(Waiting(late.base, d), d)
     return seen_late, pkd.plan(commands, late.base_law).value
 
 
 def main() -> None:
     """Prints the table; all worlds together also go into the docs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--world", choices=[*WORLDS, "all"], default="all")
     args = parser.parse_args()
     names = list(WORLDS) if args.world == "all" else [args.world]

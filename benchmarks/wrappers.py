@@ -11,13 +11,12 @@ give the same observation.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from measuring import report
+from measuring import make_parser, report
 
 DELAY = 2
 
@@ -64,9 +63,7 @@ def compare(actions: list[int]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("wrapper", choices=["bare", "gymnasium", "late"])
     parser.add_argument("--steps", type=int, default=50_000)
     args = parser.parse_args()

@@ -10,27 +10,25 @@ after the last action. Nothing here imports anything of ours when it runs.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 if TYPE_CHECKING:
-    from pkd.engine.compiled import Compiled, Player, Truth
+    from pkd.episode import Episode
 
 __all__ = [
     "CHANCE",
     "END",
     "Branch",
-    "Episode",
     "Known",
     "Law",
     "ModelError",
     "PartiallyKnownMDP",
-    "Transition",
     "UnknownReward",
     "normalise",
     "sure",
@@ -74,9 +72,24 @@ class ModelError(ValueError):
     def _text(self) -> str:
         if len(self.findings) == 1:
             return self.findings[0]
-        return f"{len(self.findings)} findings\n" + "\n".join(
+        return f"{self.number} findings\n" + "\n".join(
             f"  - {finding}" for finding in self.findings
         )
+
+    @property
+    def number(self) -> int:
+        """How many faults there are, those that a finding only counts included.
+
+        >>> ModelError(["r(0) is nan", "r(1) is nan", "... and 34 more of this kind (r)"]).number
+        36
+        """
+        return sum(map(_count_faults, self.findings))
+
+
+def _count_faults(finding: str) -> int:
+    """Of "... and 3 more of this kind" 3, of "P[0] is nan (and 3 more like it)" 4, else 1."""
+    found = re.search(r"(\.\.\.|\() ?and (\d+) more", finding)
+    return 1 if found is None else int(found[2]) + (found[1] == "(")
 
 
 ROUNDING = 4 * sys.float_info.epsilon  # by how much rounding alone makes a law miss 1
@@ -146,77 +159,15 @@ Branch = tuple[float, Any, Any]  # (probability of y', y', z): z is a feature, o
 Law = Mapping[Any, Mapping[Any, float]] | Callable[[Any], Mapping[Any, float]]
 
 
-@attrs.frozen
-class Transition:
-    """One move of an episode: from (x, y) to (x_next, y_next).
-
-    `action` is None in a CHANCE state.
-
-    >>> Transition("sunny", 3, "sell", "rainy", 2).y_next
-    2
-    """
-
-    x: Any
-    y: Any
-    action: Any
-    x_next: Any
-    y_next: Any
-    reward: float | None = None  # what was paid; needed only where the model has an UnknownReward
-
-
-def _tuple(transitions: Iterable[Transition]) -> tuple[Transition, ...]:
-    return tuple(transitions)
-
-
-@attrs.frozen
-class Episode:
-    """Everything that is seen of one episode by its end.
-
-    >>> episode = Episode([Transition(None, 0, "call", 1, 0)])
-    >>> len(episode), [move.action for move in episode]
-    (1, ['call'])
-    """
-
-    transitions: tuple[Transition, ...] = attrs.field(converter=_tuple)
-    revealed: Any = None  # what the environment shows only at the end
-    final: float = 0.0  # what was paid where the episode stopped
-
-    @property
-    def total(self) -> float:
-        """The return: everything that was paid, the final pay included."""
-        return math.fsum(move.reward or 0.0 for move in self.transitions) + self.final
-
-    def table(self) -> str:
-        """The moves as text, one line each."""
-        lines = [("x", "y", "action", "reward", "x'", "y'")]
-        for m in self.transitions:
-            paid = "" if m.reward is None else f"{m.reward:.6g}"
-            action = "-" if m.action is None else str(m.action)
-            lines.append((str(m.x), str(m.y), action, paid, str(m.x_next), str(m.y_next)))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rows = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
-        return "\n".join(row.rstrip() for row in rows)
-
-    def __str__(self) -> str:
-        return f"<Episode: {len(self)} moves, return {self.total:.6g}>"
-
-    def __len__(self) -> int:
-        return len(self.transitions)
-
-    def __iter__(self) -> Iterator[Transition]:
-        return iter(self.transitions)
-
-
 class PartiallyKnownMDP(ABC):
     """A finite-horizon MDP with state (x, y) whose dynamics are known in part.
 
-    The law of y is known; the law of x' depends on a known feature only.
+        P(x', y' | x, y, a) = P_Y(y' | x, y, a) * P_eff(phi_Z(x, y, a, y'))(x')
 
     Subclasses give `horizon`, `start`, `actions`, `reward`, `outcomes` and either `step` or both
-    `known_kernel` and `feature`. All values (x, y, actions, features) are hashable and otherwise
-    free. Methods must answer the same question the same way every time.
-
-        P(x', y' | x, y, a) = P_Y(y' | x, y, a) * P_eff(phi_Z(x, y, a, y'))(x')
+    `known_kernel` and `feature`; `final` and `last_step` where an end or a settlement pays. All
+    values (x, y, actions, features) are hashable and otherwise free. Methods must answer the same
+    question the same way every time.
 
     A kiosk: the demand x, of unknown law, meets the stock y; an order of a papers costs a quarter
     each and is tomorrow's stock.
@@ -233,16 +184,23 @@ class PartiallyKnownMDP(ABC):
     >>> pkd.check_model(Kiosk(), law)
     >>> pkd.plan(Kiosk(), law).value  # two orders that gain 1/2 - 1/4 each
     0.5
+
+    The last demand of this kiosk is never paid, because `reward` sees x and not x'. Pay in a CHANCE
+    state after the demand instead: no action is chosen there and no time passes.
+
+    >>> class PaidAtOnce(Kiosk):
+    ...     def start(self): return None, 0
+    ...     def actions(self, x, y): return [0, 1] if x is None else pkd.CHANCE
+    ...     def reward(self, x, y, a): return -0.25 * a if x is None else min(x, y)
+    ...     def step(self, x, y, a):
+    ...         return [(1.0, a, "demand") if x is None else (1.0, 0, pkd.sure(None))]
+    >>> pkd.plan(PaidAtOnce(), law).value  # three orders that gain 1/2 - 1/4 each
+    0.75
     """
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: horizon {getattr(self, 'horizon', 'not given')}>"
-
     horizon: int  # actions per episode
-    # Bounds every return to go and caps unknown features; None: computed for each state.
-    return_range: tuple[float, float] | None = None
-    # |Z| in the logarithms; None: the number of unknown features that can occur.
-    n_features: int | None = None
+
+    # -- what every model says ---------------------------------------------------------------------
 
     @abstractmethod
     def start(self) -> Any:
@@ -252,31 +210,25 @@ class PartiallyKnownMDP(ABC):
     def actions(self, x: Any, y: Any) -> Any:
         """The actions that may be chosen in (x, y), a non-empty sequence; or CHANCE, or END."""
 
-    @abstractmethod
-    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
-        """r(x, y, a), any finite number, or an UnknownReward; a is None in a CHANCE state."""
-
     def known_kernel(self, x: Any, y: Any, a: Any) -> Iterable[tuple[float, Any]]:
         """P_Y(. | x, y, a) as pairs (probability, y').
 
         Pairs, not a dict: two branches to the same y' add up.
         """
-        raise ModelError(
-            f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define "
-            "one of the two forms"
-        )
+        raise ModelError(self._say_no_form())
 
     def feature(self, x: Any, y: Any, a: Any, y_next: Any) -> Any:
         """phi_Z(x, y, a, y'): any hashable value, or Known({x': probability}), or sure(x')."""
-        raise ModelError(
+        raise ModelError(self._say_no_form())
+
+    def _say_no_form(self) -> str:
+        return (
             f"{type(self).__name__} has neither step() nor known_kernel() and feature(); define "
             "one of the two forms"
         )
 
     def step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
-        """P_Y and phi_Z at once: (probability, y', z) for each y'.
-
-        Override it instead of `known_kernel` and `feature`.
+        """P_Y and phi_Z at once, instead of `known_kernel` and `feature`: (probability, y', z).
 
         z is a function of y': two branches to the same y' must have the same z.
         """
@@ -284,16 +236,43 @@ class PartiallyKnownMDP(ABC):
             (p, y_next, self.feature(x, y, a, y_next)) for p, y_next in self.known_kernel(x, y, a)
         ]
 
-    def last_step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
-        """`step` for the settlement: the last action and every CHANCE state after it."""
-        return self.step(x, y, a)
-
     def outcomes(self, z: Any) -> Iterable[Any]:
         """Every x' that can follow the unknown feature z."""
         raise ModelError(
             f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow "
             "this feature"
         )
+
+    @abstractmethod
+    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
+        """r(x, y, a), any finite number, or an UnknownReward; a is None in a CHANCE state.
+
+        It sees neither x' nor y'. What depends on them is paid in a CHANCE state that follows, or
+        in `final`: paid one step late, the last outcome would be lost.
+        """
+
+    def final(self, x: Any, y: Any) -> float:
+        """Paid once where the episode stops: at END, or in the state after the last action."""
+        return 0.0
+
+    def last_step(self, x: Any, y: Any, a: Any) -> Iterable[Branch]:
+        """`step` for the settlement: the last action and every CHANCE state after it."""
+        return self.step(x, y, a)
+
+    # -- what the theorems may be told; every line is optional -------------------------------------
+
+    # Bounds every return to go and caps unknown features; None: computed for each state.
+    return_range: tuple[float, float] | None = None
+    # |Z| in the logarithms; None: the number of unknown features that can occur.
+    n_features: int | None = None
+    # samples(episode): the (z, x') pairs that a finished episode teaches, if they are not those
+    # that it visited (`pkd.episode.list_visited`). Which pairs count may depend on (x, y, a) and on
+    # earlier outcomes, never on x' itself: samples selected by their outcome are biased, and no
+    # bound holds for them.
+    samples: Callable[[Episode], Iterable[tuple[Any, Any]]] | None = None
+    # Whether `samples` teaches each feature, in expectation given the past, at least as often as an
+    # episode visits it. Only then may a rule do without exploring what comes whatever is done.
+    samples_cover_visits: bool = False
 
     def branching(self, z: Any) -> int:
         """B(z): a known bound on the number of x' that really follow z."""
@@ -303,55 +282,15 @@ class PartiallyKnownMDP(ABC):
         """The weight of y in the union bound for z; they sum to at most 1. None: all y alike."""
         return None
 
-    def final(self, x: Any, y: Any) -> float:
-        """Paid once where the episode stops: at END, or in the state after the last action."""
-        return 0.0
-
-    def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
-        """The (z, x') pairs that a finished episode teaches; by default the visited ones."""
-        return self.visited(episode)
-
     def most_samples(self) -> int | None:
         """The most samples of one feature that an episode teaches; None: the most visits there are.
 
-        It stands for H in the logarithms of the published rules. A model that overrides `samples`
+        It stands for H in the logarithms of the published rules. A model with `samples` of its own
         must say it if it can teach a feature more often than an episode can visit it.
         """
         return None
 
-    def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
-        """Compiled episodes of a model that overrides `samples`.
-
-        None: episodes are recorded one by one, and `samples` is asked of each.
-        """
-        return None
-
-    def note(self, x: Any, y: Any, a: Any) -> Hashable | None:
-        """What compiled hindsight must know of this move; None: nothing."""
-        return None
-
-    def load_policy(self, path: str | Path) -> Callable[[int, Any, Any], Any] | None:
-        """A policy (h, x, y) -> action from a file of the adapter's own; None: it has no such."""
-        return None
-
-    def branches(self, x: Any, y: Any, a: Any, taken: int) -> list[Branch]:
-        """What can follow when `taken` actions have been taken, this one included: p > 0 only."""
-        answer = (self.step if taken < self.horizon else self.last_step)(x, y, a)
-        return [branch for branch in answer if branch[0] > 0]
-
-    def visited(self, episode: Episode) -> list[tuple[Any, Any]]:
-        """The (z, x') of the unknown features that an episode went through."""
-        pairs, taken = [], 0
-        for move in episode:
-            taken += move.action is not None
-            branches = self.branches(move.x, move.y, move.action, taken)
-            found = [z for _, y_next, z in branches if y_next == move.y_next]
-            if not found:
-                where = f"(x={move.x!r}, y={move.y!r}) and the action {move.action!r}"
-                raise ModelError(f"y' = {move.y_next!r} cannot follow {where}")
-            if not isinstance(found[0], Known):
-                pairs.append((found[0], move.x_next))
-        return pairs
+    # -- labels ------------------------------------------------------------------------------------
 
     def x_label(self, x: Any) -> str:
         """How x is written in tables and plots."""
@@ -368,3 +307,6 @@ class PartiallyKnownMDP(ABC):
     def feature_label(self, z: Any) -> str:
         """How a feature is written in tables and plots."""
         return str(z)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: horizon {getattr(self, 'horizon', 'not given')}>"

@@ -10,7 +10,8 @@ What a name or a `module:object` stands for may be any of
     a callable that returns one of these      called with the user's options as keyword arguments
 
 An object that also has .picture(plan) draws its own optimal policy; one with .remarks has lines
-that the command line shows on stderr, such as what its law was fitted to. A `transform` makes
+that the command line shows on stderr, such as what its law was fitted to; one with .plan_within has
+a planner that gives bounds where an exact plan does not fit. A `transform` makes
 another problem of the one that was found, before its model and law are asked for.
 """
 
@@ -91,6 +92,7 @@ class Found:
     law: Law | None  # None: a model alone
     picture: Callable[[Any], Any] | None = None  # plan -> matplotlib axes
     remarks: tuple[str, ...] = ()  # what a user should know
+    plan_within: Callable[..., Any] | None = None  # (gap, seconds, memory, tell) -> plan and bounds
 
     def with_law(self) -> Law:
         """The law, or a ModelError that says how to give one."""
@@ -130,7 +132,8 @@ def as_model(given: Any) -> PartiallyKnownMDP:
 def unpack(given: Any, law: Law | None = None) -> tuple[Any, Law]:
     """(model, law) of what a user gave: a model and a law, or a problem in any form.
 
-    A law that is given takes the place of the problem's own. The model may be a compiled one.
+    A law that is given takes the place of the problem's own. The model may be a compiled one. An
+    array is a law, too, in the order of the compiled model: see `Compiled.name_law`.
 
     >>> import pkd
     >>> coin = pkd.TabularMDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], horizon=3)
@@ -173,7 +176,7 @@ def _is_compiled(given: Any) -> bool:
 
 
 def _check_law(name: str, law: Any) -> Law:
-    if isinstance(law, Mapping) or callable(law):
+    if isinstance(law, Mapping) or callable(law) or hasattr(law, "__array__"):
         checked: Law = law
         return checked
     raise ModelError(
@@ -244,7 +247,8 @@ def find(
     if transform is not None:
         thing = transform(thing)
     law = None if alone else thing.law()
-    return Found(word, thing.model(), law, getattr(thing, "picture", None), remarks)
+    own = (getattr(thing, name, None) for name in ("picture", "plan_within"))
+    return Found(word, thing.model(), law, next(own), remarks, next(own))
 
 
 def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
@@ -252,7 +256,7 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
     if word in known:
         return _called(word, load_point(known[word]), options, horizon)
     if word.endswith(".npz") or Path(word).is_file():
-        from pkd.tabular import TabularMDP
+        from pkd.tables.tabular import TabularMDP
 
         _refuse(word, options, "an .npz file takes none")
         try:
@@ -261,7 +265,7 @@ def _made(word: str, options: dict[str, Any], horizon: int | None) -> Any:
             named = [f if f.startswith(word) else f"{word}: {f}" for f in error.findings]
             raise ModelError(named) from None
     if GYMNASIUM_ID.fullmatch(word):
-        from pkd.tabular import TabularMDP
+        from pkd.tables.tabular import TabularMDP
 
         return TabularMDP.from_gymnasium(word, horizon, **options)
     if ":" in word:

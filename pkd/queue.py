@@ -21,6 +21,8 @@ from typing import Any
 
 import attrs
 
+from pkd.expect import require, whole
+
 __all__ = [
     "HOLE",
     "Look",
@@ -63,6 +65,8 @@ class Queue:
 
     def pop(self, count: int = 1) -> Queue:
         """The queue without its oldest `count` entries."""
+        if type(count) is not int or count < 0:
+            require(whole("count", count))
         return _make(self._entries[count:])
 
     def clear(self) -> Queue:

@@ -22,7 +22,7 @@ def available() -> int:
 
 
 def limit_processes(count: int) -> int:
-    """So many processes, or as many as a pool can have on this system."""
+    """This many processes, or as many as a pool can have on this system."""
     return min(count, MOST_PROCESSES) if os.name == "nt" else count
 
 

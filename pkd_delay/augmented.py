@@ -13,38 +13,34 @@ looks at the oldest entry at most, and only where the base moves by it or the de
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-
-import numpy as np
 
 from pkd import (
     CHANCE,
     END,
-    Episode,
     Known,
-    ModelError,
     PartiallyKnownMDP,
     Queue,
-    Transition,
-    UnknownReward,
+    files,
     sure,
+    wrapped,
 )
+from pkd.expect import if_given, require, whole
 from pkd_delay.base import BaseFacts, Instead, State
-from pkd_delay.delay_kernel import DelayKernel
+from pkd_delay.laws.kernel import DelayKernel
 
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["SHOWN", "TRAN", "Augmented", "find_count_faults"]
+__all__ = ["SHOWN", "TRAN", "Augmented"]
 
 SHOWN: Final = -1  # the paper's counter -1
 TRAN: Final = -2
 _EMPTY: Final = Queue()
 
 
-class Augmented(PartiallyKnownMDP):
+class Augmented(wrapped.Interleaved):
     """A base model whose states are shown late, in order; base of `KnownDelay` and `UnknownDelay`.
 
         decision (s, q, c): action a, q' = q + a;
@@ -66,6 +62,7 @@ class Augmented(PartiallyKnownMDP):
     """
 
     y_type: ClassVar[type]  # the class of the augmented y
+    revealed = False  # whether raw numbers are shown at the end of an episode
 
     def __init__(
         self,
@@ -77,22 +74,18 @@ class Augmented(PartiallyKnownMDP):
         instead: Instead,
         n_features: int | None,
     ) -> None:
-        found = [
-            *find_count_faults(longest, "longest"),
-            *find_count_faults(max_delay, "max_delay"),
-        ]
-        if found:
-            raise ModelError(found)
-        self.base, self.facts, self.instead, self.form = base, facts, instead, form
+        require(
+            whole("longest", longest),
+            whole("max_delay", max_delay),
+            if_given(whole, "n_features", n_features, 1),
+        )
+        super().__init__(base, instead)
+        self.facts, self.form = facts, form
         self.longest, self.max_delay = longest, max_delay
-        self.horizon = base.horizon
         self.n_features = n_features
-        self.return_range = base.return_range
         if self.return_range is None and facts.tabular and facts.unit_rewards:
             self.return_range = (0.0, float(base.horizon))
-        # The explorer asks tens of thousands of questions, and few of them are about another
-        # state of the base. The keys hold states of the base, and never the queue of this delay.
-        self._kinds: dict[State, Any] = {}
+        # The keys hold states of the base, and never the queue of this delay.
         self._moves: dict[tuple[Any, Any, Any, bool], tuple[Branch, ...]] = {}
         self._sure: dict[State, Known] = {}
         self._shares: dict[int, float] = {}
@@ -108,28 +101,6 @@ class Augmented(PartiallyKnownMDP):
         if queue is not None and not isinstance(queue, Queue):
             queue = Queue(queue)
         return self._join(x, y, queue, counter)
-
-    def translate(self, rule: Callable[..., Any], parts: int) -> Callable[[int, Any, Any], Any]:
-        """A rule in other words as a policy (h, x, y) of this model.
-
-        parts = 2: the rule is for the base, (h, x, y) -> action; it is asked about the state that
-        was shown last, and ignores what was done since. parts = 3: it is (h, state, queue, waited)
-        -> action; the state is the base's x where y is trivial, else (x, y).
-        """
-        if parts not in (2, 3):
-            raise ModelError(
-                f"the policy takes the step and {parts} parts of a state; expected (h, x, y), or "
-                "(h, state, queue, waited)"
-            )
-
-        def act(h: int, x: Any, y: Any) -> Any:
-            base_x, base_y, queue, waited = self.read(x, y)
-            if parts == 2:
-                return rule(h, base_x, base_y)
-            state = base_x if self.facts.n_y == 1 else (base_x, base_y)
-            return rule(h, state, tuple(queue or ()), waited)
-
-        return act
 
     @abstractmethod
     def _join(self, x: Any, y: Any, queue: Queue | None, counter: int) -> tuple[Any, Any]:
@@ -158,30 +129,17 @@ class Augmented(PartiallyKnownMDP):
         """That of the base: its moves happen once, and each action has one inter-arrival time."""
         return self.facts.most_samples
 
-    def start(self) -> Any:
-        start = self.base.start()
-        if isinstance(start, Mapping):
-            return {self._first(*state): p for state, p in start.items()}
-        return self._first(*start)
-
-    def _first(self, x: Any, y: Any) -> tuple[Any, Any]:
-        return self.place(x, y, _EMPTY, SHOWN if self._kind(x, y) is CHANCE else 0)
+    def first(self, x: Any, y: Any) -> tuple[Any, Any]:
+        return self.place(x, y, _EMPTY, SHOWN if self.kind(x, y) is CHANCE else 0)
 
     def actions(self, x: Any, y: Any) -> Any:
         base_x, base_y, queue, counter = self.read(x, y)
-        kind = self._kind(base_x, base_y)
+        kind = self.kind(base_x, base_y)
         if kind is CHANCE or kind is END:
             return kind
         if queue is None:
             return END
         return self.facts.actions if counter >= 0 else CHANCE
-
-    def _kind(self, x: Any, y: Any) -> Any:
-        """What the base says of its state: its actions, CHANCE or END."""
-        kind = self._kinds.get((x, y))
-        if kind is None:
-            kind = self._kinds[x, y] = self.base.actions(x, y)
-        return kind
 
     def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         return self._step(x, y, a, settling=False)
@@ -192,8 +150,8 @@ class Augmented(PartiallyKnownMDP):
     def _step(self, x: Any, y: Any, a: Any, *, settling: bool) -> list[Branch]:
         base_x, base_y, queue, counter = self.read(x, y)
         if counter < 0:
-            action = self._find_base_action(base_x, base_y, queue, counter)
-            if action is not _NOTHING:
+            action = self._find_action(base_x, base_y, queue, counter)
+            if action is not wrapped.NOTHING:
                 left = queue.pop() if queue and counter == TRAN else queue
                 # The base's own H-th action, or a chance move after it.
                 last = settling and not left
@@ -237,28 +195,19 @@ class Augmented(PartiallyKnownMDP):
             law = self._sure[x] = sure(x)
         return law
 
-    def _find_base_action(self, x: Any, y: Any, queue: Queue | None, counter: int) -> Any:
-        """The action by which the base moves now; None in its CHANCE states, _NOTHING at rest."""
+    def find_base(self, x: Any, y: Any) -> tuple[Any, Any]:
+        return self.read(x, y)[:2]
+
+    def find_base_action(self, x: Any, y: Any) -> Any:
+        return self._find_action(*self.read(x, y))
+
+    def _find_action(self, x: Any, y: Any, queue: Queue | None, counter: int) -> Any:
+        """The action by which the base moves in its (x, y)."""
         if counter >= 0:
-            return _NOTHING  # a decision; the base decides there, too
-        if self._kind(x, y) is CHANCE:
+            return wrapped.NOTHING  # a decision; the base decides there, too
+        if self.kind(x, y) is CHANCE:
             return None
-        return self.done(x, y, queue.oldest) if counter == TRAN and queue else _NOTHING
-
-    def done(self, x: Any, y: Any, a: Any) -> Any:
-        """What the base does when a queued action a meets its state (x, y)."""
-        if self.instead is None or a in self._kind(x, y):
-            return a
-        return self.instead(x, y, a)
-
-    def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
-        base_x, base_y, queue, counter = self.read(x, y)
-        action = self._find_base_action(base_x, base_y, queue, counter)
-        return 0.0 if action is _NOTHING else self.base.reward(base_x, base_y, action)
-
-    def final(self, x: Any, y: Any) -> float:
-        base_x, base_y, _, _ = self.read(x, y)
-        return self.base.final(base_x, base_y)
+        return self.done(x, y, queue.oldest) if counter == TRAN and queue else wrapped.NOTHING
 
     def queue_share(self, n: int) -> float:
         """(H/(H+1)) / (2 (n+1)^2 A^n): the share of one queue of length n in the union bound.
@@ -275,32 +224,6 @@ class Augmented(PartiallyKnownMDP):
         share = self.base.share(z, y)
         return 1.0 / self.facts.n_y if share is None else share
 
-    def base_episode(self, episode: Episode, revealed: Any = None) -> Episode:
-        """What happened to the base in an augmented episode."""
-        moves = []
-        for move in episode:
-            x, y, queue, counter = self.read(move.x, move.y)
-            action = self._find_base_action(x, y, queue, counter)
-            if action is not _NOTHING:
-                x_next, y_next, _, _ = self.read(move.x_next, move.y_next)
-                moves.append(Transition(x, y, action, x_next, y_next, move.reward))
-        return Episode(moves, revealed)
-
-    def load_policy(self, path: str | Path) -> Callable[[int, Any, Any], Any]:
-        """The policy of a file that `DelayedPlan.save` wrote, as a function (h, x, y) -> action."""
-        from pkd_delay.policy import SavedPolicy
-
-        saved = SavedPolicy.load(path)
-
-        def act(h: int, x: Any, y: Any) -> Any:
-            state, _, queue, waited = self.read(x, y)
-            return saved.action(h, state, queue or (), waited)
-
-        return act
-
-    def action_label(self, a: Any) -> str:
-        return self.base.action_label(a)
-
     def _label_queue(self, y: Any, queue: Queue | None) -> str:
         if queue is None:
             pending = "over"
@@ -313,12 +236,29 @@ class Augmented(PartiallyKnownMDP):
         return words.get(counter, f"waited {counter}")
 
 
-def find_count_faults(value: Any, name: str) -> list[str]:
-    """What is wrong with a number of steps."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    good = whole and value >= 0
-    return [] if good else [f"{name} is {value!r}; expected an integer >= 0"]
+@files.state_views.register
+def _(model: Augmented) -> dict[tuple[str, ...], files.StateView]:
+    """(x, y); the shown (x, y) of the base alone; and both ways to add what was done since.
 
+    `state` is the base's x where y is trivial, else (x, y).
+    """
+    base, alone = model.base, model.facts.n_y == 1
+    labels = {"action": base.action_label, "entry": base.action_label, "state": base.x_label}
 
-# None is the base's "action" in its CHANCE states, so it cannot also mean that the base rests.
-_NOTHING: Final = object()
+    def tell(x: Any, y: Any) -> tuple[Any, Any, tuple[Any, ...], int]:
+        base_x, base_y, queue, waited = model.read(x, y)
+        return base_x, base_y, tuple(queue or ()), waited
+
+    def tell_state(x: Any, y: Any) -> tuple[Any, ...]:
+        base_x, base_y, *rest = tell(x, y)
+        return (base_x if alone else (base_x, base_y), *rest)
+
+    def label(part: str, value: Any) -> str:
+        return labels.get(part, str)(value)
+
+    return {
+        **files.state_views.dispatch(object)(model),
+        ("shown_x", "shown_y"): files.StateView(lambda x, y: tell(x, y)[:2], label),
+        ("x", "y", "queue", "waited"): files.StateView(tell, label),
+        ("state", "queue", "waited"): files.StateView(tell_state, label),
+    }

@@ -8,20 +8,22 @@ offer. The adapters read nothing of this module but `survey` and `BaseFacts`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
-from pkd import Graph, Law, ModelError, PartiallyKnownMDP, Problem, explore, sizes
-from pkd import graph as core
+from pkd import Law, ModelError, PartiallyKnownMDP, Problem, check, explore
+from pkd.explore import graph as core
+from pkd.explore import sizes
+from pkd.explore.graph import Graph
+from pkd.wrapped import Instead
 
 __all__ = ["Base", "BaseFacts", "Instead", "State", "do_first", "survey"]
 
 State = tuple[Any, Any]  # (x, y) of the base
 # What an adapter delays: a model, or a problem (an object, a pair, a registered name) with a model.
 Base = PartiallyKnownMDP | Problem | str | tuple[PartiallyKnownMDP, Law]
-Instead = Callable[[Any, Any, Any], Any] | None  # (x, y, a) -> what is done where a is not on offer
 
 
 @attrs.frozen
@@ -46,7 +48,8 @@ class BaseFacts:
 
 def survey(base: PartiallyKnownMDP, instead: Instead = None) -> BaseFacts:
     """The facts about a base; ModelError if an action that the agent may queue cannot be done."""
-    graph = explore.explore(base)
+    with check.explained(base):
+        graph = explore.explore(base)
     side = graph.layers
     decisions = _find_steps(graph)
     if not decisions:

@@ -8,16 +8,18 @@ import numpy as np
 
 from pkd import kernels
 
+NO_ARRIVAL = -2
+
 
 class Delays(NamedTuple):
-    """What the kernel must know of the delays. A note says whose number a tran resolves.
+    """`Lessons` in arrays. A note says whose number a tran resolves.
 
     A Delta stands for the number that makes a delay: -1, ..., W; a lag is never -1.
     """
 
     row_ptr: np.ndarray  # (law rows + 1,)
-    asked: np.ndarray  # (features,) the number that an arrival asks for; -2: no arrival
-    at_most: np.ndarray  # (features,) bool: it asks for this number or less
+    # (features, 2, 2): [low, high] of the number by which the outcome follows; NO_ARRIVAL
+    limits: np.ndarray
     alike_ptr: np.ndarray  # (features + 1,) the rows that have the law of an arrival ...
     alike: np.ndarray  # ... if visited arrivals are all that an episode teaches
     law: np.ndarray  # (notes, W + 2): Pr(Delta = -1), ...
@@ -32,22 +34,18 @@ class Delays(NamedTuple):
 def look_back(delays, tally, path, moves, rng, deltas):
     """Counts what one episode teaches and records the raw Deltas. Returns whether a plan is due."""
     due = False
-    features = delays.asked.shape[0]
+    features = delays.limits.shape[0]
     low, high, found = -1, delays.longest, 0
     for i in range(moves):
         row, outcome, note = int(path[i, 0]), int(path[i, 1]), int(path[i, 2])
-        asked = delays.asked[row] if row < features else -2
-        if asked > -2 and not delays.revealed:
+        arrival = row < features and delays.limits[row, 0, 0] != NO_ARRIVAL
+        if arrival and not delays.revealed:
             for k in range(delays.alike_ptr[row], delays.alike_ptr[row + 1]):
                 other = delays.alike[k]
                 due = kernels.count(tally, other, delays.row_ptr[other] + outcome) or due
-        elif asked > -2:
-            if outcome > 0:
-                low = asked + 1
-            elif delays.at_most[row]:
-                high = asked
-            else:
-                low = high = asked
+        elif arrival:
+            low = max(low, delays.limits[row, outcome, 0])
+            high = min(high, delays.limits[row, outcome, 1])
         elif row < features:
             due = kernels.count(tally, row, delays.row_ptr[row] + outcome) or due
         if note < 0:
@@ -81,10 +79,7 @@ def draw_delta(law, low, high, rng):
 
 @kernels.jit(nogil=True)
 def play_nodes(walk, delays, world, policy, tally, visited, rng, path, deltas, returns):
-    """Plays episodes on the node engine until a plan is due or `returns` is full.
-
-    Returns how many, and whether a plan is due.
-    """
+    """Plays until a plan is due or `returns` is full: (how many episodes, whether one is due)."""
     for k in range(returns.shape[0]):
         returns[k], due, moves = kernels.rollout_nodes(walk, world, policy, visited, rng, path)
         due = look_back(delays, tally, path, moves, rng, deltas) or due

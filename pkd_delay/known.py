@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pkd
 from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
+from pkd.episode import list_samples
+from pkd.problem import as_model
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import Base, BaseFacts, Instead, State, survey
-from pkd_delay.delay_kernel import DelayKernel
-from pkd_delay.inter_arrival import DelayOf, InterArrivalOf, OneLawForAll, per_action
+from pkd_delay.laws.kernel import DelayKernel, DelayOf, OneOrMany, per_action
 
 if TYPE_CHECKING:
     from pkd.model import Branch
@@ -44,7 +44,7 @@ class KnownDelay(Augmented):
     the same base with the same `instead`, where they are known already.
 
     >>> import pkd, pkd_delay
-    >>> from pkd_delay.problems import two_state_chain
+    >>> from pkd_delay.models.tables import two_state_chain
     >>> chain = two_state_chain()
     >>> model = pkd_delay.KnownDelay(chain.model(), {1: 1.0}, max_delay=1)
     >>> round(pkd.plan(model, chain.law()).value, 12)  # its unknown features are those of the base
@@ -53,31 +53,24 @@ class KnownDelay(Augmented):
 
     y_type = Pending
 
-    def __new__(cls, base: Base, *arguments: Any, **options: Any) -> KnownDelay:
-        # If the base overrides `samples`, delegate to it; otherwise `samples` stays the core's
-        # own, which the core runs compiled.
-        own = type(pkd.as_model(base)).samples is not PartiallyKnownMDP.samples
-        return super().__new__(_KnownDelayOfHindsight if own else cls)
-
     def __init__(
         self,
         base: Base,
-        inter_arrival: InterArrivalOf,
+        inter_arrival: OneOrMany | DelayOf,
         max_delay: int | None = None,
         *,
         instead: Instead = None,
         n_features: int | None = None,
         facts: BaseFacts | None = None,
     ) -> None:
-        base = pkd.as_model(base)
+        base = as_model(base)
         self.inter_arrival = per_action(inter_arrival)
         facts = facts or survey(base, instead)
         form, longest = find_form(base, facts, self.inter_arrival)
         largest = find_largest(self.inter_arrival, max_delay)
         features = base.n_features if n_features is None else n_features
         super().__init__(base, facts, form, longest, largest, instead, features)
-        shared = self.inter_arrival
-        self._one_law = shared.law if isinstance(shared, OneLawForAll) else None
+        self.samples = None if base.samples is None else self._list_base_samples
         self._common_laws: dict[State, DelayKernel | None] = {}  # None: it depends on the action
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
@@ -88,7 +81,7 @@ class KnownDelay(Augmented):
         return x, Pending(y, queue, counter)
 
     def _arrive(self, x: Any, y: Any, queue: Queue, before: int, delay: int) -> list[Branch]:
-        law = self._one_law or self._find_common_law(x, y)
+        law = self.inter_arrival.one or self._find_common_law(x, y)
         if law is None:
             law = self.inter_arrival(x, y, self.done(x, y, queue.oldest))
         p = law.arrival(before, delay)
@@ -103,7 +96,7 @@ class KnownDelay(Augmented):
     def _find_common_law(self, x: Any, y: Any) -> DelayKernel | None:
         """The law of the delay in (x, y), if all actions have the same: then no action is read."""
         if (x, y) not in self._common_laws:
-            first, *others = (self.inter_arrival(x, y, a) for a in self._kind(x, y))
+            first, *others = (self.inter_arrival(x, y, a) for a in self.kind(x, y))
             same = all(law is first or law == first for law in others)
             self._common_laws[x, y] = first if same else None
         return self._common_laws[x, y]
@@ -114,37 +107,23 @@ class KnownDelay(Augmented):
     def _place_shown(self, y: Any, queue: Queue | None) -> Pending:
         return Pending(y, queue, SHOWN)
 
-    def outcomes(self, z: Any) -> Iterable[Any]:
-        return self.base.outcomes(z)
-
-    def branching(self, z: Any) -> int:
-        return self.base.branching(z)
+    def _list_base_samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
+        return list_samples(self.base, self.base_episode(episode, episode.revealed))
 
     def share(self, z: Any, y: Pending) -> float:
         n = 0 if y.queue is None else len(y.queue)
         return self.queue_share(n + 1) * self.base_share(z, y.y)
 
-    def x_label(self, x: Any) -> str:
-        return self.base.x_label(x)
-
     def y_label(self, y: Pending) -> str:
         return f"{self._label_queue(y.y, y.queue)}, {self._label_counter(y.counter)}"
-
-    def feature_label(self, z: Any) -> str:
-        return self.base.feature_label(z)
-
-
-class _KnownDelayOfHindsight(KnownDelay):
-    def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
-        return self.base.samples(self.base_episode(episode, episode.revealed))
 
 
 def find_form(
     base: PartiallyKnownMDP, facts: BaseFacts, delay_of: DelayOf
 ) -> tuple[type[DelayKernel], int]:
     """The form of a law of the delay, and W: the largest number that it draws anywhere."""
-    if isinstance(delay_of, OneLawForAll):
-        return type(delay_of.law), delay_of.law.longest
+    if delay_of.one is not None:
+        return type(delay_of.one), delay_of.one.longest
     longest, found = 0, list[str]()
     forms: dict[type[DelayKernel], str] = {}
     for x, y in facts.decisions:
@@ -154,7 +133,7 @@ def find_form(
             except ModelError as error:
                 found += error.findings
                 continue
-            if law.form == "chain" and forms and law.longest != longest:
+            if not law.drawn and forms and law.longest != longest:
                 found.append(
                     f"inter_arrival(x={x!r}, y={y!r}, a={a!r}) has {law.longest + 1} delays, "
                     f"others {longest + 1}; expected chains of one size"
@@ -173,10 +152,10 @@ def find_largest(delay_of: DelayOf, max_delay: int | None) -> int:
     """The largest delay: the one that is given, or the law's own."""
     if max_delay is not None:
         return max_delay
-    own = delay_of.law.largest if isinstance(delay_of, OneLawForAll) else None
+    own = None if delay_of.one is None else delay_of.one.largest
     if own is None:
         raise ModelError(
             "max_delay is None, and this law has no largest delay of its own; "
-            "expected an integer >= 0"
+            "expected a whole number >= 0"
         )
     return own

@@ -4,6 +4,10 @@ X is the base's X x counter; Y is the base's Y x queue. Beside the base's featur
 arrivals, each with two outcomes. If the numbers that make the delays (raw inter-arrival times, raw
 lags) are shown when an episode is over, they give samples of every arrival, also of those that
 clipping or the end of the episode hid. Otherwise the arrivals that were visited are the samples.
+`Lessons` is the one table of what teaches what; `samples`, the truth and the kernel read it.
+
+A delay of a delay has features of both. `depth` tells them apart: 0 for the innermost unknown
+delay, 1 for an unknown delay of a base that has features of depth 0, and so on.
 """
 
 from __future__ import annotations
@@ -15,22 +19,63 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
-import pkd
-from pkd import Episode, Known, ModelError, PartiallyKnownMDP, Queue
+from pkd import Episode, Known, ModelError, Queue
+from pkd.adapters import find_note
+from pkd.episode import list_samples, list_visited
+from pkd.expect import flag, function, if_given, require
+from pkd.problem import as_model
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import Base, BaseFacts, Instead, State, survey
-from pkd_delay.delay_kernel import DelayKernel, Question
-from pkd_delay.features import Arrival, Move, next_depth
-from pkd_delay.inter_arrival import InterArrival
+from pkd_delay.laws.kernel import ArrivalQuestion, DelayKernel, InterArrival, find_no_form
 
 if TYPE_CHECKING:
-    from pkd import Compiled, Law
-    from pkd.engine.compiled import Player, Truth
     from pkd.model import Branch
 
 __all__ = [
-    "Arrival", "DelayFeature", "Hindsight", "Move", "Queued", "UnknownDelay", "share_one_law",
+    "Arrival", "DelayFeature", "Hindsight", "Lessons", "Move", "Queued", "UnknownDelay",
+    "next_depth", "share_one_law",
 ]  # fmt: skip
+
+
+class Move(NamedTuple):
+    """The feature of a tran: the paper's z = (s, a, tran), with the base's feature for (s, a)."""
+
+    feature: Any
+    depth: int = 0
+
+
+class Arrival(NamedTuple):
+    """The feature of an arrival: the paper's z = (s, a, counter) with its flag. B(z) = 2."""
+
+    x: Any  # of the last shown state of the base
+    given: Any  # what else the delay depends on: the action, (y, action), or a delay_feature
+    waited: int  # -1 where a state was just shown
+    empty: bool  # the queue was empty: the arrival means Delta <= 0 and not Delta = waited
+    depth: int = 0
+    before: int | None = None  # the delay of the last shown state, where the form of law needs it
+
+    def outcome(self, arrived: bool) -> tuple[Any, int]:
+        """The x' of an arrival that happened, or did not."""
+        return self.x, TRAN if arrived else self.waited + 1
+
+    @property
+    def delays(self) -> tuple[int, int]:
+        """(delay of the last shown state, the next delay that is asked about).
+
+        Where the form of law does not need the first, any delay that is not 0 stands for it.
+        """
+        before = (0 if self.empty else 1) if self.before is None else self.before
+        return before, before + self.waited
+
+
+def next_depth(features: Iterable[Any]) -> int:
+    """The depth of the features that an unknown delay of a base with these features adds.
+
+    >>> next_depth(["demand"]), next_depth([Move("demand"), Arrival(0, 1, 0, True)])
+    (0, 1)
+    """
+    depths = (z.depth for z in features if isinstance(z, Move | Arrival))
+    return 1 + max(depths, default=-1)
 
 
 class Queued(NamedTuple):
@@ -46,6 +91,24 @@ class Hindsight:
 
     deltas: tuple[int, ...]  # raw inter-arrival times, or raw lags
     base: Any
+
+
+Sample = tuple[Arrival, tuple[Any, int]]  # (z, x')
+
+
+@attrs.frozen
+class Lessons:
+    """What an episode teaches of the arrivals.
+
+    A raw number n is a sample of each arrival z whose question it answers: yes where n lies in
+    `questions[z].limits(True)`, no in `limits(False)`. The other way round, an answer on the path
+    of an episode says in which of these ranges the number lies. Without raw numbers, an answer is a
+    sample of all arrivals that ask the same of the same law.
+    """
+
+    questions: dict[Arrival, ArrivalQuestion] = attrs.Factory(dict)
+    of_number: dict[Any, dict[int, list[Sample]]] = attrs.Factory(dict)  # delay_key -> number -> ..
+    alike: dict[Arrival, list[Arrival]] = attrs.Factory(dict)
 
 
 # (x, y, a) of the base -> all that the law of the delay depends on
@@ -76,7 +139,7 @@ class UnknownDelay(Augmented):
     MVP-Delayed, W' = max(W, 1), which is less than the (W + 3) S A features that a table can have.
 
     >>> import pkd, pkd_delay
-    >>> from pkd_delay.problems import two_state_chain
+    >>> from pkd_delay.models.tables import two_state_chain
     >>> model = pkd_delay.UnknownDelay(two_state_chain().model(), longest=1, max_delay=1)
     >>> truth = pkd_delay.DelayedMDP.constant(two_state_chain(), 1).law()
     >>> round(pkd.plan(model, truth).value, 12)
@@ -84,10 +147,6 @@ class UnknownDelay(Augmented):
     """
 
     y_type = Queued
-
-    def __new__(cls, *arguments: Any, revealed: bool = True, **options: Any) -> UnknownDelay:
-        # A run keeps the name of the class of its model: it says whether numbers are shown.
-        return super().__new__(cls if revealed else UnrevealedDelay)
 
     def __init__(
         self,
@@ -102,10 +161,15 @@ class UnknownDelay(Augmented):
         n_features: int | None = None,
         facts: BaseFacts | None = None,
     ) -> None:
-        base = pkd.as_model(base)
+        base = as_model(base)
+        require(
+            find_no_form(form),
+            if_given(function, "delay_feature", delay_feature, "(x, y, a) -> anything hashable"),
+            flag("revealed", revealed),
+        )
         facts = facts or survey(base, instead)
         super().__init__(base, facts, form, longest, max_delay, instead, n_features)
-        if revealed and form.form == "chain":
+        if revealed and not form.drawn:
             raise ModelError(
                 "a chain of delays draws no raw numbers that could be shown at the end; "
                 "expected revealed=False with form=DelayChain"
@@ -115,6 +179,8 @@ class UnknownDelay(Augmented):
         self.delay_feature = delay_feature or (_action if facts.n_y == 1 else _y_and_action)
         self.depth = next_depth(facts.features)
         self._common_given: dict[State, Any] = {}  # _DEPENDS: it depends on the action
+        # Every move of the base is taught, and every arrival that is asked about.
+        self.samples_cover_visits |= base.samples is None
         if n_features is None and base.n_features is not None:
             self.n_features = base.n_features + self.n_arrivals
 
@@ -133,7 +199,7 @@ class UnknownDelay(Augmented):
         """key -> (x, given) -> the first step of such a state and action, the first from 2 on."""
         steps: dict[Any, dict[tuple[Any, Any], tuple[float, float]]] = {}
         for (x, y), (first, again) in self.facts.decisions.items():
-            for a in self._kind(x, y):
+            for a in self.kind(x, y):
                 group = steps.setdefault(self.delay_key(x, y, a), {})
                 own = (x, self.delay_feature(x, y, a))
                 other = group.get(own, (math.inf, math.inf))
@@ -163,7 +229,7 @@ class UnknownDelay(Augmented):
 
     def _find_common_given(self, x: Any, y: Any) -> Any:
         """The delay_feature in (x, y), if it is the same for all actions: then none is read."""
-        first, *others = (self.delay_feature(x, y, a) for a in self._kind(x, y))
+        first, *others = (self.delay_feature(x, y, a) for a in self.kind(x, y))
         return first if all(given == first for given in others) else _DEPENDS
 
     def _lift(self, z: Any) -> Any:
@@ -177,7 +243,7 @@ class UnknownDelay(Augmented):
     def outcomes(self, z: Move | Arrival) -> Iterable[Any]:
         if isinstance(z, Move):
             return [(x_next, SHOWN) for x_next in self.base.outcomes(z.feature)]
-        return [(z.x, TRAN), (z.x, z.waited + 1)]
+        return [z.outcome(True), z.outcome(False)]
 
     def branching(self, z: Move | Arrival) -> int:
         return self.base.branching(z.feature) if isinstance(z, Move) else 2
@@ -189,22 +255,12 @@ class UnknownDelay(Augmented):
         return self.queue_share(n) / self.facts.n_y
 
     def note(self, x: Any, y: Any, a: Any) -> tuple[Any] | None:
-        """(delay_key,) of the action that a tran resolves, if its number is shown at the end."""
-        if not self.revealed or x[1] != TRAN:
+        """(delay_key,) of the action that a tran resolves, for compiled hindsight."""
+        if x[1] != TRAN:
             return None
         base_x, base_y, queue, counter = self.read(x, y)
-        action = self._find_base_action(base_x, base_y, queue, counter)
+        action = self._find_action(base_x, base_y, queue, counter)
         return None if action is None else (self.delay_key(base_x, base_y, action),)
-
-    def hindsight(self, compiled: Compiled, truth: Truth, law: Law) -> Player | None:
-        """Compiled episodes, if the base leaves `samples` to the core and law is a `DelayLaw`."""
-        from pkd_delay.hindsight import HindsightPlayer
-        from pkd_delay.law import DelayLaw
-
-        plain = type(self.base).samples is PartiallyKnownMDP.samples
-        if not plain or not isinstance(law, DelayLaw):
-            return None
-        return HindsightPlayer(compiled, self, truth.world, law.delay_of)
 
     def samples(self, episode: Episode) -> Iterator[tuple[Any, Any]]:
         """The base's samples of all its moves, and those of the arrivals.
@@ -219,12 +275,12 @@ class UnknownDelay(Augmented):
         if isinstance(revealed, Hindsight):
             deltas, base_part = revealed.deltas, revealed.base
         base_episode = self.base_episode(episode, base_part)
-        for z, x_next in self.base.samples(base_episode):
+        for z, x_next in list_samples(self.base, base_episode):
             yield Move(z, self.depth), (x_next, SHOWN)
         if not self.revealed:
-            for z, (_, counter) in self.visited(episode):
-                if isinstance(z, Arrival) and z.depth == self.depth:
-                    yield from self.share_answer(z, counter == TRAN)
+            for z, (_, counter) in list_visited(self, episode):
+                for other in self.lessons.alike.get(z, ()):
+                    yield other, other.outcome(counter == TRAN)
             return
         acted = [move for move in base_episode if move.action is not None]
         if deltas is None or len(deltas) != len(acted):
@@ -235,51 +291,40 @@ class UnknownDelay(Augmented):
                 "if they are never seen, use UnknownDelay(..., revealed=False)"
             )
         for move, delta in zip(acted, deltas, strict=True):
-            yield from self.arrivals(self.delay_key(move.x, move.y, move.action), delta)
+            yield from self.teach(self.delay_key(move.x, move.y, move.action), delta)
 
-    def arrivals(self, key: Any, number: int) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
-        """The arrivals that one raw number decides, of those that can occur, with their outcomes.
-
-        key: the `delay_key` of the state and action whose number it is.
-        """
+    def teach(self, key: Any, number: int) -> list[Sample]:
+        """The samples that one raw number of a `delay_key` gives, of arrivals that can occur."""
         if not self.form.first <= number <= self.longest:
             raise ModelError(
                 f"an {self.form.drawn} is {number!r}; "
                 f"expected {self.form.first} to longest={self.longest}"
             )
-        for z in self._arrivals[key]:
-            asked, at_most = self.form.ask(*z.delays)
-            if at_most:
-                yield self._say(z, number <= asked)
-            elif asked <= number:
-                yield self._say(z, number == asked)
-
-    def share_answer(self, z: Arrival, arrived: bool) -> Iterator[tuple[Arrival, tuple[Any, int]]]:
-        """The samples that the answer to one visited arrival gives: for all that ask the same."""
-        return (self._say(other, arrived) for other in self.alike(z))
-
-    def alike(self, z: Arrival) -> list[Arrival]:
-        """The arrivals that have the same law as z, z included."""
-        return self._alike[self.key_of(z), self._question(z)]
-
-    def _say(self, z: Arrival, arrived: bool) -> tuple[Arrival, tuple[Any, int]]:
-        return z, (z.x, TRAN if arrived else z.waited + 1)
+        return self.lessons.of_number[key][number]
 
     def key_of(self, z: Arrival) -> Any:
         """The `delay_key` of the states and actions that z is about."""
         return (z.x, z.given) if self._each_its_own else z.given
 
-    def _question(self, z: Arrival) -> tuple[Question, int | None]:
-        """What z asks of its number; a chain has another number for each delay before."""
-        return self.form.ask(*z.delays), z.before if self.form.form == "chain" else None
-
     @cached_property
-    def _alike(self) -> dict[tuple[Any, Any], list[Arrival]]:
-        alike: dict[tuple[Any, Any], list[Arrival]] = {}
+    def lessons(self) -> Lessons:
+        """What numbers and visited arrivals teach."""
+        found, groups = Lessons(), dict[Any, list[Arrival]]()
         for key, arrivals in self._arrivals.items():
+            rows: dict[int, list[Sample]] = {
+                number: [] for number in range(self.form.first, self.longest + 1)
+            }
             for z in arrivals:
-                alike.setdefault((key, self._question(z)), []).append(z)
-        return alike
+                question = found.questions[z] = self.form.ask(*z.delays)
+                group = key, question, self.form.number_group(z.delays[0])
+                found.alike[z] = groups.setdefault(group, [])
+                found.alike[z].append(z)
+                for arrived in (True, False):
+                    low, high = question.limits(arrived, self.longest)
+                    for number in range(max(low, self.form.first), int(high) + 1):
+                        rows[number].append((z, z.outcome(arrived)))
+            found.of_number[key] = rows
+        return found
 
     @cached_property
     def _arrivals(self) -> Mapping[Any, tuple[Arrival, ...]]:
@@ -325,12 +370,13 @@ class UnknownDelay(Augmented):
         return f"arrival after {z.waited} from {where} given {z.given}{queue}"
 
 
+@find_note.register(UnknownDelay)
+def _find_note(model: UnknownDelay) -> Callable[[Any, Any, Any], tuple[Any] | None] | None:
+    return model.note if model.revealed else None
+
+
 def share_one_law(x: Any, y: Any, a: Any) -> None:
     """The `delay_feature` of a delay that depends on nothing."""
-
-
-class UnrevealedDelay(UnknownDelay):
-    """An `UnknownDelay` with revealed=False: it learns from the arrivals that it visits."""
 
 
 def _action(x: Any, y: Any, a: Any) -> Any:

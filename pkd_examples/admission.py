@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, flag, options_of, probability, whole
+from pkd_examples.options import check_options, flag, listed, options_of, probability, weigh, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -35,12 +35,10 @@ class Admission(pkd.PartiallyKnownMDP):
     turns the customer away.
     """
 
-    horizon: int = whole(50, at_least=1)
-    servers: int = whole(10, at_least=1)
+    horizon: int = whole(50, least=1)
+    servers: int = whole(10, least=1)
     free: float = probability(0.06)
-    payments: tuple[float, ...] = field(
-        (1, 2, 4, 8), "different payments", lambda v: 0 < len(set(v)) == len(v), tuple
-    )
+    payments: tuple[float, ...] = listed((1, 2, 4, 8), distinct=True)
     same_step: bool = flag(True)  # may a server taken now become free at once?
     __attrs_post_init__ = check_options
 
@@ -93,16 +91,7 @@ def admission(
     """
     model = Admission(**options)
     weights = (1.0,) * len(model.payments) if weights is None else tuple(weights)
-    if len(weights) != len(model.payments) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise pkd.ModelError(
-            f"admission(weights={weights!r}): "
-            f"expected {len(model.payments)} numbers of at least 0, not all 0"
-        )
-    law = {
-        "payment": {
-            x: weight / sum(weights) for x, weight in zip(model.payments, weights, strict=True)
-        }
-    }
+    law = {"payment": weigh("weights", model.payments, weights)}
     return Problem("admission", model, law, picture).fit(log)
 
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, number, options_of, probability, whole
+from pkd import expect
+from pkd.model import Branch
+from pkd_examples.options import check_options, listed, number, options_of, probability, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -36,14 +38,12 @@ class Battery(pkd.PartiallyKnownMDP):
     Selling one unit earns efficiency * price, buying one costs the price.
     """
 
-    horizon: int = whole(24, at_least=1)
-    hours: int = whole(24, at_least=1)  # length of the day
-    capacity: int = whole(4, at_least=1)
-    charge: int = whole(0, at_least=0)  # at the start
-    price: int = whole(1, at_least=0)  # index of the first price
-    prices: tuple[float, ...] = field(
-        (10.0, 30.0, 50.0, 80.0, 120.0), "at least one price", lambda v: len(v) > 0, tuple
-    )
+    horizon: int = whole(24, least=1)
+    hours: int = whole(24, least=1)  # length of the day
+    capacity: int = whole(4, least=1)
+    charge: int = whole(0, least=0)  # at the start
+    price: int = whole(1, least=0)  # index of the first price
+    prices: tuple[float, ...] = listed((10.0, 30.0, 50.0, 80.0, 120.0))
     efficiency: float = probability(0.9)
     salvage: float = number(0.0)  # paid for each unit left at the end
     __attrs_post_init__ = check_options
@@ -54,7 +54,7 @@ class Battery(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return tuple(MOVES)
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         hour, charge = y
         return [(1.0, ((hour + 1) % self.hours, self._move_charge(charge, a)), (hour, x))]
 
@@ -90,22 +90,15 @@ def battery(
     `price_chain` gives the law. The other options are the fields of `Battery`. `log`: a CSV file of
     (z, x') = ((hour, price index), next price index).
     """
-    if not (
-        isinstance(persistence, int | float)
-        and 0 <= persistence <= 1
-        and isinstance(noise, int | float)
-        and noise > 0
-    ):
-        raise pkd.ModelError(
-            f"battery(persistence={persistence!r}, noise={noise!r}): "
-            "expected a number between 0 and 1, and one above 0"
-        )
+    expect.require(
+        expect.fraction("persistence", persistence, closed=True),
+        expect.number("noise", noise, above=True),
+    )
     model = Battery(**options)
-    if model.price >= len(model.prices) or model.charge > model.capacity:
-        raise pkd.ModelError(
-            f"battery(price={model.price}, charge={model.charge}): "
-            f"expected an index of prices={model.prices} and at most {model.capacity}"
-        )
+    expect.require(
+        expect.whole("price", model.price, most=len(model.prices) - 1),
+        expect.whole("charge", model.charge, most=model.capacity),
+    )
     return Problem("battery", model, price_chain(model, persistence, noise), picture).fit(log)
 
 

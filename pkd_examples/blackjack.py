@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, flag, options_of
+from pkd_examples.options import check_options, flag, options_of, weigh
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -100,13 +100,7 @@ def blackjack(
 
     The other options are the fields of `Blackjack`. `log`: a CSV file of (z, x') = (deck, card).
     """
-    weights = tuple(deck)
-    if len(weights) != 10 or min(weights) < 0 or sum(weights) <= 0:
-        raise pkd.ModelError(
-            f"blackjack(deck={deck!r}): "
-            "expected 10 numbers of at least 0, not all 0, for the cards 1 to 10"
-        )
-    law = {"deck": {card: weight / sum(weights) for card, weight in enumerate(weights, start=1)}}
+    law = {"deck": weigh("deck", range(1, 11), deck)}
     return Problem("blackjack", Blackjack(**options), law, picture).fit(log)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
+from pkd import expect
 from pkd_examples.options import check_options, options_of, whole
 from pkd_examples.problem import Problem, choose
 
@@ -28,9 +29,9 @@ __all__ = ["Gambler", "gambler", "picture"]
 class Gambler(pkd.NoiseMDP):
     """s: the capital. A stake is cut to the capital and to what is missing to the goal."""
 
-    goal: int = whole(20, at_least=2)
-    capital: int = whole(8, at_least=0)  # at the start
-    horizon: int = whole(30, at_least=1)
+    goal: int = whole(20, least=2)
+    capital: int = whole(8, least=0)  # at the start
+    horizon: int = whole(30, least=1)
     __attrs_post_init__ = check_options
 
     def initial(self) -> int:
@@ -60,8 +61,7 @@ def gambler(*, win: float = 0.4, log: str | None = None, **options: Any) -> Prob
     The other options are the fields of `Gambler`. `log`: a CSV file of (z, x') = (coin, heads or
     tails) in place of `win`.
     """
-    if not isinstance(win, int | float) or not 0 <= win <= 1:
-        raise pkd.ModelError(f"gambler(win={win!r}): expected a number between 0 and 1")
+    expect.require(expect.fraction("win", win, closed=True))
     model = Gambler(**options)
     return Problem("gambler", model, {"coin": {"heads": win, "tails": 1 - win}}, picture).fit(log)
 

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, number, options_of, whole
+from pkd.model import Branch
+from pkd.transforms import Travel
+from pkd_examples.options import check_options, number, options_of, whole
 from pkd_examples.problem import Problem, choose_first, show_numbers
 
 if TYPE_CHECKING:
@@ -46,18 +48,18 @@ class Inventory(pkd.PartiallyKnownMDP):
         cost = unit*order + fixed*[order > 0] + holding*max(left, 0) + shortage*max(-left, 0)
     """
 
-    horizon: int = whole(14, at_least=1)
-    days: int = whole(7, at_least=1)  # length of the season
-    capacity: int = whole(12, at_least=1)  # stock above it is lost
-    max_order: int = whole(6, at_least=1)
-    max_demand: int = whole(10, at_least=1)
-    lead_time: int = whole(1, at_least=0)
-    backlog: int = whole(0, at_least=0)  # customers who wait; the others are lost
-    stock: int = field(4, "a whole number", lambda v: isinstance(v, int))  # at the start
+    horizon: int = whole(14, least=1)
+    days: int = whole(7, least=1)  # length of the season
+    capacity: int = whole(12, least=1)  # stock above it is lost
+    max_order: int = whole(6, least=1)
+    max_demand: int = whole(10, least=1)
+    lead_time: int = whole(1, least=0)
+    backlog: int = whole(0, least=0)  # customers who wait; the others are lost
+    stock: int = whole(4, least=-1000)  # at the start
     unit: float = number(0.0)
-    fixed: float = number(0.0, at_least=0)
-    holding: float = number(1.0, at_least=0)
-    shortage: float = number(4.0, at_least=0)
+    fixed: float = number(0.0, 0)
+    holding: float = number(1.0, 0)
+    shortage: float = number(4.0, 0)
     salvage: float = number(0.0)  # paid for each unit left at the end
     __attrs_post_init__ = check_options
 
@@ -67,7 +69,7 @@ class Inventory(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return range(self.max_order + 1) if x is None else pkd.CHANCE
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         day, stock, pipeline = y
         if x is None:
             coming = pipeline.push(a)
@@ -125,7 +127,7 @@ def _make_model(**options: Any) -> Inventory:
         return Inventory(**options)
     from pkd_examples.lead_times import InventoryWithLeadTimes
 
-    travel = pkd.Travel(lead_time)
+    travel = Travel(lead_time)
     options["lead_time"] = 0  # nothing is on its way at the start
     return InventoryWithLeadTimes(**options, lead_times=travel.law)
 

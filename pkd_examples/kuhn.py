@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, options_of
+from pkd import expect
+from pkd_examples.options import check_options, options_of, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ OVER = "over"
 class Kuhn(pkd.NoiseMDP):
     """s: (our card, moves so far as letters p and b), or OVER. Passing after a bet folds."""
 
-    seat: int = field(1, "1 (we move first) or 2", lambda v: v in (1, 2))
+    seat: int = whole(1, least=1, most=2)  # 1: we move first
     horizon: int = attrs.field(default=2, init=False)  # pass, then answer a bet
     __attrs_post_init__ = check_options
 
@@ -86,10 +87,8 @@ def kuhn(
     are those of the first. The other options are the fields of `Kuhn`. `log`: a CSV file of (z, x')
     = ((our card, moves), pass or bet or the opponent's card).
     """
-    if not all(isinstance(p, int | float) and 0 <= p <= 1 for p in (bluff, call)):
-        raise pkd.ModelError(
-            f"kuhn(bluff={bluff!r}, call={call!r}): expected two numbers between 0 and 1"
-        )
+    for name, p in (("bluff", bluff), ("call", call)):
+        expect.require(expect.fraction(name, p, closed=True))
     model = Kuhn(**options)
 
     def bets(card: str, moves: str) -> float:

@@ -43,15 +43,8 @@ def late_actions(
     `delay`: a whole number, or {steps: probability}. `log`: a CSV file of (z, x') = ((level,
     command in force), next level).
     """
-    try:
-        travel = pkd.Travel(delay)
-    except pkd.ModelError:
-        raise pkd.ModelError(
-            f"late_actions(delay={delay!r}): "
-            "expected a whole number from 0, or {steps: probability} that sums to 1"
-        ) from None
     world = tank(levels=levels, inflow=inflow, horizon=horizon)
-    model = pkd.LateActions(world, travel, first_action=IDLE)
+    model = pkd.LateActions(world, delay, first_action=IDLE)
     return Problem("late_actions", model, world.law(), picture).fit(log)
 
 

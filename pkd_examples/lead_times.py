@@ -1,4 +1,4 @@
-"""The inventory with a random lead time: `pkd.Travel` says when the orders on their way arrive.
+"""The inventory with a random lead time: `pkd.transforms.Travel` says when orders arrive.
 
 Orders do not overtake. If an order arrives, the older ones arrive with it at the latest (R. S.
 Kaplan, 1970, "A dynamic inventory model with stochastic lead times"): each order has a lead time of
@@ -23,6 +23,8 @@ from typing import Any
 import attrs
 
 import pkd
+from pkd.model import Branch
+from pkd.transforms import Travel
 from pkd_examples.inventory import Inventory
 
 __all__ = ["ARRIVES", "InventoryWithLeadTimes"]
@@ -40,9 +42,9 @@ class InventoryWithLeadTimes(Inventory):
     lead_times: Mapping[int, float]  # {days: probability}, in place of lead_time
 
     @cached_property
-    def travel(self) -> pkd.Travel:
+    def travel(self) -> Travel:
         """The law of the lead time."""
-        return pkd.Travel(self.lead_times)
+        return Travel(self.lead_times)
 
     def start(self) -> Any:
         return None, (0, self.stock, pkd.Queue())
@@ -50,7 +52,7 @@ class InventoryWithLeadTimes(Inventory):
     def actions(self, x: Any, y: Any) -> Any:
         return pkd.CHANCE if y[-1] == ARRIVES else super().actions(x, y)
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         day, stock, pipeline = y[:3]
         if x is not None:
             return super().step(x, y, a)
@@ -61,7 +63,7 @@ class InventoryWithLeadTimes(Inventory):
         later = [(1 - p, (day, stock, coming), day)] if p < 1 else []
         return (self._deliver(p, day, stock, coming) if p > 0 else []) + later
 
-    def _deliver(self, p: float, day: int, stock: int, coming: pkd.Queue) -> list[pkd.Branch]:
+    def _deliver(self, p: float, day: int, stock: int, coming: pkd.Queue) -> list[Branch]:
         """The oldest order arrives with probability p, and perhaps the next one with it."""
         available, left = min(stock + coming.oldest, self.capacity), coming.pop()
         more = self.travel.comes(len(left), -1) if left else 0.0

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
+from pkd import expect
+from pkd.model import Branch
 from pkd_examples.options import check_options, number, options_of, whole
 from pkd_examples.problem import Problem, choose
 
@@ -29,11 +31,11 @@ __all__ = ["Maintenance", "maintenance", "picture"]
 class Maintenance(pkd.PartiallyKnownMDP):
     """x: wear, 0 (new) to `worst`. y: None. Running earns between 0 and `best`."""
 
-    horizon: int = whole(30, at_least=1)
-    worst: int = whole(6, at_least=1)
-    jump: int = whole(2, at_least=1)  # the most that wear grows in one step
-    best: float = number(1.0, above=0)
-    cost: float = number(1.5, at_least=0)  # of a replacement
+    horizon: int = whole(30, least=1)
+    worst: int = whole(6, least=1)
+    jump: int = whole(2, least=1)  # the most that wear grows in one step
+    best: float = number(1.0, 0, above=True)
+    cost: float = number(1.5, 0)  # of a replacement
     __attrs_post_init__ = check_options
 
     def start(self) -> Any:
@@ -42,7 +44,7 @@ class Maintenance(pkd.PartiallyKnownMDP):
     def actions(self, x: Any, y: Any) -> Any:
         return "run", "replace"
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         return [(1.0, None, pkd.sure(0) if a == "replace" else ("wear", x))]
 
     def outcomes(self, z: Any) -> range:
@@ -70,8 +72,7 @@ def maintenance(
     1 - x/(worst + 1). The other options are the fields of `Maintenance`. `log`: a CSV file of
     (z, x') = ((wear, now), next wear) and ((earns, now), amount).
     """
-    if not isinstance(wearing, int | float) or not 0 <= wearing <= 1:
-        raise pkd.ModelError(f"maintenance(wearing={wearing!r}): expected a number between 0 and 1")
+    expect.require(expect.fraction("wearing", wearing, closed=True))
     model = Maintenance(**options)
     law: dict[Any, dict[Any, float]] = {}
     for wear in range(model.worst + 1):

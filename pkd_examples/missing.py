@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pkd
+from pkd import expect
 from pkd_examples.problem import Problem
 from pkd_examples.tank import command_chart, tank
 
@@ -40,15 +41,7 @@ def missing_observations(
     After `longest` failures it answers for sure. `log`: a CSV file of (z, x') = ((level, action),
     next level).
     """
-    findings = []
-    if not isinstance(shown, int | float) or not 0 <= shown <= 1:
-        findings.append(f"missing_observations(shown={shown!r}): expected a number between 0 and 1")
-    if not isinstance(longest, int) or longest < 0:
-        findings.append(
-            f"missing_observations(longest={longest!r}): expected a whole number of at least 0"
-        )
-    if findings:
-        raise pkd.ModelError(findings)
+    expect.require(expect.fraction("shown", shown, closed=True), expect.whole("longest", longest))
     world = tank(levels=levels, inflow=inflow, horizon=horizon)
     model = pkd.Missing(world, 1 - shown, longest=longest)
     return Problem("missing_observations", model, world.law(), picture).fit(log)

@@ -38,11 +38,11 @@ class AmericanPut(pkd.NoiseMDP):
     to the start: exercising at step t pays exp(-rate t years/horizon) * max(strike - price, 0).
     """
 
-    horizon: int = whole(50, at_least=1)  # steps of the tree
-    spot: float = number(36.0, above=0)
-    strike: float = number(40.0, above=0)
-    volatility: float = number(0.2, above=0)
-    years: float = number(1.0, above=0)
+    horizon: int = whole(50, least=1)  # steps of the tree
+    spot: float = number(36.0, 0, above=True)
+    strike: float = number(40.0, 0, above=True)
+    volatility: float = number(0.2, 0, above=True)
+    years: float = number(1.0, 0, above=True)
     rate: float = number(0.06)
     __attrs_post_init__ = check_options
 

@@ -1,87 +1,87 @@
-"""Options of the example models: a default and a range in one line each, checked together.
+"""Options of the example models: a default and a check of `pkd.expect` in one line each.
 
-A model declares `horizon: int = whole(14, at_least=1)` and `__attrs_post_init__ = check_options`.
-Its entry point shows these options in its own signature through `options_of`.
+A model declares `horizon: int = whole(14, least=1)` and `__attrs_post_init__ = check_options`. Its
+entry point shows these options in its own signature through `options_of`.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
 
-import pkd
+from pkd import expect
 
 __all__ = [
-    "as_table",
-    "check_options",
-    "field",
-    "flag",
-    "number",
-    "options_of",
-    "probability",
-    "whole",
-]
+    "check_options", "flag", "listed", "number", "options_of", "probability", "weigh", "whole",
+]  # fmt: skip
 
 Entry = TypeVar("Entry", bound=Callable[..., object])
 Value = TypeVar("Value")
 
 
-def whole(default: int, *, at_least: int) -> int:
+def whole(default: int, least: int = 0, most: int | None = None) -> int:
     """A field that holds a whole number."""
-    expected = f"a whole number of at least {at_least}"
-    return field(default, expected, lambda v: isinstance(v, int) and v >= at_least)
+    return _field(default, partial(expect.whole, least=least, most=most))
 
 
-def number(default: float, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
+def number(default: float, least: float = -math.inf, *, above: bool = False) -> float:
     """A field that holds a finite number."""
-    expected = "a finite number"
-    if at_least > -math.inf:
-        expected += f" of at least {at_least}"
-    elif above > -math.inf:
-        expected += f" above {above}"
-    return field(default, expected, lambda v: math.isfinite(v) and v >= at_least and v > above)
+    return _field(default, partial(expect.number, least=least, above=above))
 
 
 def probability(default: float) -> float:
     """A field that holds a number in [0, 1]."""
-    return field(default, "a number between 0 and 1", lambda v: 0 <= v <= 1)
+    return _field(default, partial(expect.fraction, closed=True))
 
 
 def flag(default: bool) -> bool:
     """A field that holds True or False."""
-    return field(default, "True or False", lambda v: isinstance(v, bool))
+    return _field(default, partial(expect.one_of, choices=(True, False)))
 
 
-def field(
-    default: Value,
-    expected: str,
-    holds: Callable[[Any], bool],
-    convert: Callable[[Any], Any] | None = None,
-) -> Value:
-    """A field with a rule of its own; like `attrs.field` it has the type of its value."""
-    rule = {"expected": expected, "holds": holds}
-    return attrs.field(default=default, converter=convert, metadata=rule)
+def listed(default: Value, size: int | None = None, *, distinct: bool = False) -> Value:
+    """A field that holds a tuple that is not empty; distinct: of different values."""
+
+    def check(name: str, value: Any) -> list[str]:
+        if len(value) == (size or len(value)) > 0 and not (
+            distinct and len(set(value)) < len(value)
+        ):
+            return []
+        word = "different values" if distinct else f"{size or 'one or more'} values"
+        return [f"{name} is {value!r}; expected {word}"]
+
+    return _field(default, check, tuple)
 
 
-def as_table(rows: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
-    """An array or nested sequence, (S, A), as plain numbers, which a model indexes faster."""
-    return tuple(tuple(float(value) for value in row) for row in rows)
+def _field(default: Value, check: Callable[..., list[str]], convert: Any = None) -> Value:
+    """Like `attrs.field` it has the type of its value."""
+    return attrs.field(default=default, converter=convert, metadata={"check": check})
 
 
 def check_options(model: attrs.AttrsInstance) -> None:
     """Raises one ModelError with every field of `model` that breaks its rule."""
-    findings = []
-    for option in attrs.fields(type(model)):
-        value, rule = getattr(model, option.name), option.metadata
-        if "expected" in rule and not _holds(rule["holds"], value):
-            place = f"{type(model).__name__}({option.name}={value!r})"
-            findings.append(f"{place}: expected {rule['expected']}")
-    if findings:
-        raise pkd.ModelError(findings)
+    name = type(model).__name__
+    expect.require(
+        *(
+            option.metadata["check"](f"{name}: {option.name}", getattr(model, option.name))
+            for option in attrs.fields(type(model))
+            if "check" in option.metadata
+        )
+    )
+
+
+def weigh(name: str, values: Iterable[Value], weights: Sequence[float]) -> dict[Value, float]:
+    """The law of values by their weights, which need not sum to 1."""
+    values, total = list(values), math.fsum(weights)
+    if len(weights) != len(values) or min(weights) < 0 or not 0 < total < math.inf:
+        expected = f"expected {len(values)} numbers of at least 0, not all 0"
+        expect.require([f"{name} is {weights!r}; {expected}"])
+    return {x: weight / sum(weights) for x, weight in zip(values, weights, strict=True)}
 
 
 def options_of(model: type, *, without: tuple[str, ...] = ()) -> Callable[[Entry], Entry]:
@@ -93,23 +93,15 @@ def options_of(model: type, *, without: tuple[str, ...] = ()) -> Callable[[Entry
     def decorate(entry: Entry) -> Entry:
         signature = inspect.signature(entry)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        listed = [
+        more = [
             inspect.Parameter(
                 f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type
             )
             for f in attrs.fields(model)
             if f.init and f.name not in without
         ]
-        shown = signature.replace(parameters=own + listed)
+        shown = signature.replace(parameters=own + more)
         entry.__signature__ = shown  # type: ignore[attr-defined]
         return entry
 
     return decorate
-
-
-def _holds(rule: Callable[[Any], bool], value: Any) -> bool:
-    # A value of the wrong type fails in the comparison itself: that is a broken rule, not a crash.
-    try:
-        return bool(rule(value))
-    except (TypeError, ValueError):
-        return False

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, options_of, whole
+from pkd import expect
+from pkd_examples.options import check_options, listed, options_of, whole
 from pkd_examples.problem import Problem, choose, show_numbers
 
 if TYPE_CHECKING:
@@ -30,11 +31,9 @@ __all__ = ["Pricing", "picture", "pricing"]
 class Pricing(pkd.NoiseMDP):
     """s: seats left. w: 1 if the customer of this step buys, 0 otherwise."""
 
-    horizon: int = whole(20, at_least=1)
-    seats: int = whole(5, at_least=1)
-    prices: tuple[float, ...] = field(
-        (1.0, 2.0, 3.0, 4.0, 5.0), "different prices", lambda v: 0 < len(set(v)) == len(v), tuple
-    )
+    horizon: int = whole(20, least=1)
+    seats: int = whole(5, least=1)
+    prices: tuple[float, ...] = listed((1.0, 2.0, 3.0, 4.0, 5.0), distinct=True)
     __attrs_post_init__ = check_options
 
     def initial(self) -> int:
@@ -61,13 +60,10 @@ def pricing(
 
     The other options are the fields of `Pricing`. `log`: a CSV file of (z, x') = (price, 0 or 1).
     """
-    if not all(isinstance(v, int | float) for v in (customers, scale)) or not (
-        0 <= customers <= 1 and scale > 0
-    ):
-        raise pkd.ModelError(
-            f"pricing(customers={customers!r}, scale={scale!r}): "
-            "expected a number between 0 and 1, and one above 0"
-        )
+    expect.require(
+        expect.fraction("customers", customers, closed=True),
+        expect.number("scale", scale, above=True),
+    )
     model = Pricing(**options)
     sells = {price: min(1.0, customers * math.exp(-price / scale)) for price in model.prices}
     return Problem(

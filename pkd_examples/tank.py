@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pkd
+from pkd import expect
 from pkd_examples.problem import choose
 
 if TYPE_CHECKING:
@@ -31,13 +32,9 @@ def tank(*, levels: int = 7, inflow: float = 0.3, horizon: int = 12) -> pkd.Tabu
     >>> tank(levels=5, inflow=0.25).law()[2, 1]
     {1: 0.25, 2: 0.5, 3: 0.25}
     """
-    findings = []
-    if not isinstance(levels, int) or levels < 3:
-        findings.append(f"tank(levels={levels!r}): expected a whole number of at least 3")
-    if not isinstance(inflow, int | float) or not 0 <= inflow <= 0.5:
-        findings.append(f"tank(inflow={inflow!r}): expected a number between 0 and 0.5")
-    if findings:
-        raise pkd.ModelError(findings)
+    good = isinstance(inflow, int | float) and 0 <= inflow <= 0.5
+    found = [] if good else [f"inflow is {inflow!r}; expected a number between 0 and 0.5"]
+    expect.require(expect.whole("levels", levels, least=3), found)
     middle = (levels - 1) / 2
     transitions, rewards = np.zeros((levels, 3, levels)), np.zeros((levels, 3))
     for s in range(levels):

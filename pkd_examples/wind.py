@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import pkd
-from pkd_examples.options import check_options, field, flag, options_of, whole
+from pkd_examples.options import check_options, flag, listed, options_of, whole
 from pkd_examples.problem import Problem, choose
 
 if TYPE_CHECKING:
@@ -41,17 +41,12 @@ class Wind(pkd.NoiseMDP):
     Each step costs 1 until the goal is reached. The boat cannot leave the grid.
     """
 
-    horizon: int = whole(40, at_least=1)
-    rows: int = whole(7, at_least=1)
-    regions: tuple[int, ...] = field(
-        (0, 0, 0, 1, 1, 1, 2, 2, 1, 0),
-        "the wind region of each column",
-        lambda v: len(v) > 0,
-        tuple,
-    )
-    first: tuple[int, int] = field((3, 0), "(row, column)", lambda v: len(v) == 2, tuple)
-    goal: tuple[int, int] = field((3, 7), "(row, column)", lambda v: len(v) == 2, tuple)
-    strongest: int = whole(3, at_least=0)  # the largest gust
+    horizon: int = whole(40, least=1)
+    rows: int = whole(7, least=1)
+    regions: tuple[int, ...] = listed((0, 0, 0, 1, 1, 1, 2, 2, 1, 0))  # of each column
+    first: tuple[int, int] = listed((3, 0), 2)
+    goal: tuple[int, int] = listed((3, 7), 2)
+    strongest: int = whole(3, least=0)  # the largest gust
     diagonal: bool = flag(False)  # eight moves instead of four
     __attrs_post_init__ = check_options
 

@@ -20,7 +20,8 @@ from pkd.queue import Queue
 from tests import reference
 
 XS = (0, "one", (2,))
-ACTIONS = (0, 1, "c")
+ACTIONS = (0, 1, "c", "d")
+USUAL_ACTIONS = 3  # as many has a random model at most; four are a case of their own in a kernel
 OTHERS = ("v", 1.5)  # entries that are no actions
 LOOKS = ("nothing", "oldest", "second", "newest", "everything", "swallowed")
 WRAPPINGS = ("bare", "tuple", "nested", "named", "attrs", "private", "two")
@@ -62,6 +63,8 @@ class QueueShape:
     data: str = "few"
     one_letter: bool = False  # whatever the action is, the same entry is pushed
     twins: float = 0.0  # of moves with two branches of one phase and feature, written differently
+    # All actions do the same but push themselves, and entries are actions: stripes are fans.
+    appends: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -113,9 +116,13 @@ class QueueModel(PartiallyKnownMDP):
     """
 
     def __init__(self, shape: QueueShape) -> None:
-        self.shape = shape
         self.horizon = shape.horizon
         self.xs = XS[: shape.n_x]
+        if shape.appends:
+            shape = attrs.evolve(
+                shape, strange_entries=False, differing_actions=False, one_letter=False
+            )
+        self.shape = shape
         letters = (*ACTIONS[: shape.n_actions], *(OTHERS if shape.strange_entries else ()))
         self.letters = letters[:1] if shape.one_letter else letters
         self.n_phases = 1 if shape.wrapping == "bare" else shape.n_phases + shape.pipeline
@@ -242,13 +249,16 @@ class QueueModel(PartiallyKnownMDP):
             z = self._feature(rng, x, phase) if len(set(phases)) == len(phases) else same
             fewer = drains and to == phase
             after, beside = self._change(rng, queue, other, a, fewer)
-            if self.shape.pipeline and queue is not None:
+            if queue is not None and self.shape.pipeline:
                 after = self._pass_on(rng, queue, a)
+            elif queue is not None and self.shape.appends and not chance:
+                pushed = queue.push(a)
+                after, beside = pushed.pop(max(0, len(pushed) - self.shape.longest)), other
             branches.append((weights[i] / sum(weights), self.wrap(to, after, beside), z))
         if rng.random() < 0.2:
             p, y_next, z = branches.pop()
             branches += [(0.25 * p, y_next, z), (0.0, "nowhere", "never"), (0.75 * p, y_next, z)]
-        if rng.random() < self.shape.twins and not self.shape.pipeline:
+        if rng.random() < self.shape.twins and not (self.shape.pipeline or self.shape.appends):
             # With one letter, both often lead to one y'.
             p, y_next, z = branches.pop()
             again = self._change(rng, queue, other, a, drains and phases[-1] == phase)
@@ -312,6 +322,7 @@ class QueueModel(PartiallyKnownMDP):
         """A generator for one answer, seeded by what the answer depends on."""
         phase, queue, other = self.unwrap(y)
         x, length = self._kind_of(x, phase), _count(queue)
+        a = "any" if self.shape.appends and a is not None else a
         how = self._dice("look", question, x, phase, length).choice(self.shape.looks)
         return self._dice(question, x, phase, a, length, repr(other), _look(queue, how))
 
@@ -366,7 +377,7 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "horizon": st.integers(1, 4),
         "n_x": st.integers(1, len(XS)),
         "n_phases": st.integers(1, 3),
-        "n_actions": st.integers(1, len(ACTIONS)),
+        "n_actions": st.integers(1, USUAL_ACTIONS),
         "longest": st.integers(1, 3),
         "n_features": st.integers(1, 3),
         "wrapping": st.sampled_from(WRAPPINGS),
@@ -389,6 +400,7 @@ def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
         "data": st.sampled_from(["none", "few", "many"]),
         "one_letter": st.booleans(),
         "twins": st.sampled_from([0.0, 0.7]),
+        "appends": st.booleans(),
     }
     given = {
         name: value if isinstance(value, st.SearchStrategy) else st.just(value)
@@ -405,7 +417,7 @@ def random_shape(seed: int) -> QueueShape:
         horizon=rng.randint(1, 4),
         n_x=rng.randint(1, len(XS)),
         n_phases=rng.randint(1, 3),
-        n_actions=rng.randint(1, len(ACTIONS)),
+        n_actions=rng.randint(1, USUAL_ACTIONS),
         longest=rng.randint(1, 3),
         n_features=rng.randint(1, 3),
         wrapping=rng.choice(WRAPPINGS),
@@ -428,6 +440,7 @@ def random_shape(seed: int) -> QueueShape:
         data=rng.choice(["none", "few", "many"]),
         one_letter=rng.random() < 0.3,
         twins=rng.choice([0.0, 0.7]),
+        appends=rng.random() < 0.5,
     )
 
 

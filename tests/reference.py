@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -125,11 +125,13 @@ def certified(
     episodes: int | None = None,
     least: bool = False,
     policy: Policy | None = None,
+    fixed: Container[Any] = (),
 ) -> Values:
     """Values over the sets of laws that are not refuted.
 
     Q = sum_y' P_Y(y') (r + max {q.V(., y') : q in set(z)}). least: the minimum in place of the
     maximum. episodes: each pair takes the smaller of the maximum and MVP-Est, each with delta/2.
+    fixed: features and rewards that are taken as they are estimated, even if without data.
     """
     sizes, mvp = reachable(model), None
     if episodes is not None:
@@ -144,6 +146,8 @@ def certified(
             return r
         seen = counts.get(r.feature, {})
         n = sum(seen.values())
+        if r.feature in fixed:
+            return sum(v * k for v, k in seen.items()) / n if n else (r.low + r.high) / 2
         if not n or r.low == r.high:
             return r.low if least else r.high
         heads = sum(k * (value - r.low) for value, k in seen.items()) / (r.high - r.low)
@@ -158,6 +162,10 @@ def certified(
             return r + sum(p * value(x) for x, p in z.law if p > 0)
         outcomes = list(model.outcomes(z))
         n = [counts.get(z, {}).get(x, 0) for x in outcomes]
+        if z in fixed:
+            weights = n if sum(n) else [1] * len(n)
+            values = (k / sum(weights) * value(x) for k, x in zip(weights, outcomes, strict=True))
+            return r + sum(values)
         radius = set_radius(n, model.branching(z), share)
         found = r + extreme_over_set(n, [value(x) for x in outcomes], radius, least)
         return found if mvp is None or least else min(found, mvp(r, z, h, y, value))
@@ -528,15 +536,25 @@ def trajectories(
 
 
 def visits(
-    model: PartiallyKnownMDP, law: Counts, wanted: Any, best: Callable[..., float] = max
+    model: PartiallyKnownMDP,
+    law: Counts,
+    wanted: Any,
+    best: Callable[..., float] = max,
+    policy: Policy | None = None,
 ) -> float:
-    """The largest (or, with `min`, the least) expected number of draws from the law of `wanted`."""
+    """The largest (or, with `min`, the least) expected number of draws from the law of `wanted`.
+
+    policy: of this one alone.
+    """
 
     @cache
     def to_go(h: int, x: Any, y: Any) -> float:
         if is_over(model, h, x, y):
             return 0.0
-        return best(after(h, x, y, a) for a in choices(model, x, y))
+        found = choices(model, x, y)
+        if policy is not None and found != (None,):
+            found = (policy(h, x, y),)
+        return best(after(h, x, y, a) for a in found)
 
     def after(h: int, x: Any, y: Any, a: Any) -> float:
         r = model.reward(x, y, a)

@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from pkd.model import CHANCE, END, Episode, Known, PartiallyKnownMDP, UnknownReward
+from pkd.episode import Episode, list_visited
+from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward
 from tests import reference
 
 XS = (None, 1, "two", (3,))  # values of four types, which no sort and no arithmetic can order
@@ -113,7 +114,7 @@ class HindsightModel(TableModel):
     """The same, but the first pair of an episode counts twice."""
 
     def samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
-        seen = self.visited(episode)
+        seen = list_visited(self, episode)
         return seen + seen[:1]
 
 
@@ -218,8 +219,9 @@ def build(shape: Shape) -> Case:
     least, most = min(lo for lo, _ in ends), max(hi for _, hi in ends)
     if shape.declared:
         model.return_range = (least - 0.5, most + 0.25)
+    # Data never refute a declared B(z): outcomes that cannot occur are not seen.
     learned_laws = {
-        z: supports.get(z, tuple(p))
+        z: tuple(x for x, q in p.items() if q > 0) if shape.narrow else supports.get(z, tuple(p))
         for z, p in law.items()
         if z in met.features | met.reward_features
     }

@@ -14,10 +14,10 @@ import pytest
 from pkd import problem
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.problem import as_problem, find, parse_options
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 
 BAKERY = '''
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 
 def bakery(horizon=2, loaves=3):
     """One state, one action; every step pays the loaves."""

@@ -28,8 +28,8 @@ import pkd
 from benchmarks.studies.measure import against, final_regrets, mean, ratio
 from benchmarks.studies.report import Report, command_line, curve, from_zero, panels, sizes_as_ticks
 from pkd_delay import KnownDelay, UnknownDelay
-from pkd_delay.law import DelayLaw
-from pkd_delay.problems import random_mdp
+from pkd_delay.hindsight import DelayLaw
+from pkd_delay.models.tables import random_mdp
 
 STATES, ACTIONS, HORIZON, ACTUAL = 3, 2, 8, 2
 # The theory's logarithm is where shares and W enter; practical constants have neither.

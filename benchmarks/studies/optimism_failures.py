@@ -28,7 +28,7 @@ import pkd
 from benchmarks.studies.measure import mean
 from benchmarks.studies.report import Report, command_line, panels
 from pkd_delay import DelayedMDP
-from pkd_delay.problems import random_mdp
+from pkd_delay.models.tables import random_mdp
 from pkd_examples.gambler import gambler
 from pkd_examples.wind import wind
 

@@ -25,7 +25,7 @@ import pkd
 from benchmarks.studies.measure import Estimate, against, final_regrets, mean, rising, slope
 from benchmarks.studies.report import Report, command_line, curve, panels
 from pkd_delay import DelayedMDP
-from pkd_delay.problems import random_mdp
+from pkd_delay.models.tables import random_mdp
 from pkd_delay.theory.hard import HardInstance
 
 INTER_ARRIVAL = {-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}

@@ -20,6 +20,8 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from pkd.rules import RULES
+
 MAP = Path(__file__).parent.parent / "map.toml"
 
 
@@ -78,6 +80,15 @@ class ModelList(Live):
         return "\n".join(lines)
 
 
+class RuleList(Live):
+    def written(self) -> str:
+        lines = ["| rule | class | constants |", "|---|---|---|"]
+        for word, (kind, constants) in RULES.items():
+            said = ", ".join(f"`{name}={value}`" for name, value in constants.items())
+            lines.append(f"| `{word}` | `{kind.__name__}` | {said or 'as published'} |")
+        return "\n".join(lines)
+
+
 class PaperMap(Live):
     option_spec = {"part": directives.unchanged_required}  # noqa: RUF012 - docutils declares it so
 
@@ -113,5 +124,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("command-help", CommandHelp)
     app.add_directive("check-catalogue", CheckCatalogue)
     app.add_directive("model-list", ModelList)
+    app.add_directive("rule-list", RuleList)
     app.add_directive("paper-map", PaperMap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from pkd.check import features, frame, moves, rewards
@@ -20,50 +21,25 @@ from pkd.check.answers import Answers, walk_model
 from pkd.check.asking import hashable, is_whole
 from pkd.check.laws import checked_law
 from pkd.check.truth import Truth, compare_truth
-from pkd.explore import overrides
+from pkd.explore import QueuesMatterError, overrides
+from pkd.explore.limits import TooLargeError
 from pkd.model import Law, ModelError, PartiallyKnownMDP, UnknownReward
 from pkd.problem import Problem, as_model, read
 
 if TYPE_CHECKING:
     from pkd.engine.compiled import Compiled
 
-__all__ = ["CHECKS", "check_model", "checked_law", "explain"]
+__all__ = ["CHECKS", "check_model", "checked_law", "explain", "explained"]
 
 MOST_STATES: Final = 200_000  # states that a check walks through
 _SHOWN: Final = 5  # findings of one kind that are written out
 
 CHECKS: Final[tuple[Callable[[Answers], Iterator[str]], ...]] = (
-    frame.check_horizon,
-    frame.check_form,
-    frame.check_start,
-    frame.check_start_distribution,
-    frame.check_action_lists,
-    frame.check_action_values,
-    moves.check_rows,
-    moves.check_branches,
-    moves.check_kernels,
-    moves.check_next_y_is_hashable,
-    moves.check_features_are_hashable,
-    moves.check_one_feature_per_y,
-    moves.check_known_laws,
-    moves.check_chance_cycles,
-    features.check_outcomes,
-    features.check_branching,
-    features.check_shares,
-    features.check_n_features,
-    features.check_names_are_distinct,
-    rewards.check_rewards,
-    rewards.check_unknown_rewards,
-    rewards.check_reward_ranges,
-    rewards.check_finals,
-    rewards.check_return_range,
-    rewards.check_returns,
-    frame.check_notes,
-    frame.check_labels,
-    frame.check_size,
-    # Last, because the checks above ask questions of their own.
-    frame.check_exceptions,
-    frame.check_answers_repeat,
+    *frame.CHECKS,
+    *moves.CHECKS,
+    *features.CHECKS,
+    *rewards.CHECKS,
+    *frame.LAST_CHECKS,
 )
 
 
@@ -82,8 +58,7 @@ def check_model(
     TabularMDP. max_states: where the walk over reachable states gives up.
 
     >>> import pkd
-    >>> transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> pkd.check_model(coin.model(), coin.law(), truth=coin)
     >>> pkd.check_model(coin.model(), {**coin.law(), (1, 1): {0: 0.5, 1: 0.25}})
     Traceback (most recent call last):
@@ -106,11 +81,23 @@ def check_model(
         raise ModelError(findings) from answers.questions.first_exception
 
 
-def explain(model: PartiallyKnownMDP) -> None:
-    """Raises what `check_model` raises; says nothing of a model whose only fault is its size.
+@contextmanager
+def explained(model: PartiallyKnownMDP) -> Iterator[None]:
+    """Words a fault that is found in a model as `check_model` does: all findings at once.
 
-    For a function that has found a fault in a model and wants to say it in the words of the check.
+    What does not fit into memory is no fault of the model.
     """
+    try:
+        yield
+    except (QueuesMatterError, TooLargeError, MemoryError):
+        raise
+    except Exception:
+        explain(model)
+        raise
+
+
+def explain(model: PartiallyKnownMDP) -> None:
+    """Raises what `check_model` raises; says nothing of a model whose only fault is its size."""
     answers = walk_model(model, MOST_STATES)
     findings = list(_find(answers, CHECKS))
     if findings != list(frame.check_size(answers)):

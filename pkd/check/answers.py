@@ -15,7 +15,7 @@ import attrs
 
 from pkd.check.asking import FAILED, Questions, hashable, is_mass, is_number, state
 from pkd.explore import TooManyStatesError, explore, overrides
-from pkd.graph import Graph
+from pkd.explore.graph import Graph
 from pkd.model import CHANCE, END, Branch, Known, PartiallyKnownMDP, UnknownReward
 
 __all__ = ["Answers", "Careful", "Move", "State", "is_action", "walk_model"]

@@ -15,13 +15,7 @@ from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_wh
 from pkd.explore import overrides
 from pkd.model import UnknownReward
 
-__all__ = [
-    "check_branching",
-    "check_n_features",
-    "check_names_are_distinct",
-    "check_outcomes",
-    "check_shares",
-]
+__all__ = ["CHECKS"]
 
 
 def check_outcomes(answers: Answers) -> Iterator[str]:
@@ -104,3 +98,12 @@ def check_names_are_distinct(answers: Answers) -> Iterator[str]:
         if z in answers.followers:
             found = f"{show(z)} names both a feature of x' and an UnknownReward"
             yield f"{found}; give one of them another name"
+
+
+CHECKS = (
+    check_outcomes,
+    check_branching,
+    check_shares,
+    check_n_features,
+    check_names_are_distinct,
+)

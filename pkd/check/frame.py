@@ -17,19 +17,7 @@ from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, sho
 from pkd.explore import overrides
 from pkd.model import CHANCE, END
 
-__all__ = [
-    "check_action_lists",
-    "check_action_values",
-    "check_answers_repeat",
-    "check_exceptions",
-    "check_form",
-    "check_horizon",
-    "check_labels",
-    "check_notes",
-    "check_size",
-    "check_start",
-    "check_start_distribution",
-]
+__all__ = ["CHECKS", "LAST_CHECKS", "check_size"]
 
 
 def check_horizon(answers: Answers) -> Iterator[str]:
@@ -143,15 +131,6 @@ def check_action_values(answers: Answers) -> Iterator[str]:
                 seen.add(a)
 
 
-def check_notes(answers: Answers) -> Iterator[str]:
-    """Notes are None or hashable; only a model's own `note` is asked."""
-    for question in answers.rewards if overrides(answers.model, "note") else ():
-        note = answers.questions.ask("note", *question)
-        if note is not FAILED and not hashable(note):
-            found = f"{call('note', *question)} returned {show(note)}"
-            yield f"{found}, which is not hashable; use a tuple"
-
-
 def check_labels(answers: Answers) -> Iterator[str]:
     """Labels are strings; only a model's own label methods are asked."""
     values: dict[str, Any] = {
@@ -173,3 +152,15 @@ def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+CHECKS = (
+    check_horizon,
+    check_form,
+    check_start,
+    check_start_distribution,
+    check_action_lists,
+    check_action_values,
+)
+# Last, because the other checks ask questions of their own.
+LAST_CHECKS = (check_labels, check_size, check_exceptions, check_answers_repeat)

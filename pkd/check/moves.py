@@ -7,23 +7,15 @@ A move is one row of `step` or `last_step`, or one row of `known_kernel` with th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from pkd.check.answers import Answers, Move
 from pkd.check.asking import call, hashable, is_distribution, judge_masses, show, state
-from pkd.graph import CHANCE_STATE, CHANCES, SETTLED, Graph
+from pkd.explore.graph import CHANCE_STATE, CHANCES, SETTLED, Graph
 from pkd.model import Known
 
-__all__ = [
-    "check_branches",
-    "check_chance_cycles",
-    "check_features_are_hashable",
-    "check_kernels",
-    "check_known_laws",
-    "check_next_y_is_hashable",
-    "check_one_feature_per_y",
-    "check_rows",
-]
+__all__ = ["CHECKS", "check_chance_cycles"]
 
 
 def check_rows(answers: Answers) -> Iterator[str]:
@@ -128,19 +120,23 @@ def check_chance_cycles(answers: Answers) -> Iterator[str]:
 
 
 def _find_cycles(graph: Graph, part: int) -> Iterator[str]:
-    import networkx  # here, because it takes a while to load
-
     side, cells = (graph.settled if part == SETTLED else graph.layers), graph.cells[part]
-    edges: networkx.DiGraph[int] = networkx.DiGraph()
+    sources: dict[int, set[int]] = {}
     for cell, node in enumerate(cells.node):
-        targets = {i for k in cells.branches(cell) for i in graph.landings[cells.landing[k]]}
-        edges.add_edges_from((node, i) for i in targets if side.kind[i] == CHANCE_STATE)
-    for component in networkx.strongly_connected_components(edges):
-        start = min(component)
-        if len(component) > 1 or edges.has_edge(start, start):
-            steps = networkx.find_cycle(edges.subgraph(component), start)
-            nodes = [*(i for i, _ in steps), steps[0][0]]
+        for i in {i for k in cells.branches(cell) for i in graph.landings[cells.landing[k]]}:
+            if side.kind[i] == CHANCE_STATE:
+                sources.setdefault(i, set()).add(node)
+    while True:
+        try:
+            TopologicalSorter(sources).prepare()
+        except CycleError as found:
+            cycle = found.args[1][:-1]
+            first = cycle.index(min(cycle))
+            nodes = [*cycle[first:], *cycle[: first + 1]]
             yield " -> ".join(state(*graph.state(side, i)) for i in nodes)
+            sources = {i: others - set(cycle) for i, others in sources.items() if i not in cycle}
+        else:
+            return
 
 
 def _width(move: Move) -> int:
@@ -177,3 +173,15 @@ def _advise(value: object, law: str | None = None) -> str:
     if isinstance(value, Mapping):
         return f"wrap a law that is known in {law}" if law else "return a tuple of its items"
     return "return a frozenset" if isinstance(value, set) else "return a tuple"
+
+
+CHECKS = (
+    check_rows,
+    check_branches,
+    check_kernels,
+    check_next_y_is_hashable,
+    check_features_are_hashable,
+    check_one_feature_per_y,
+    check_known_laws,
+    check_chance_cycles,
+)

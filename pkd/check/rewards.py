@@ -15,18 +15,11 @@ import numpy as np
 from pkd.check.answers import Answers
 from pkd.check.asking import TOLERANCE, call, hashable, is_number, show, state
 from pkd.check.moves import check_chance_cycles
-from pkd.graph import Graph
+from pkd.explore.graph import Graph
+from pkd.explore.sizes import RETURNS, may_overflow, sweep_returns
 from pkd.model import UnknownReward
-from pkd.sizes import RETURNS, may_overflow, sweep_returns
 
-__all__ = [
-    "check_finals",
-    "check_return_range",
-    "check_returns",
-    "check_reward_ranges",
-    "check_rewards",
-    "check_unknown_rewards",
-]
+__all__ = ["CHECKS"]
 
 
 def check_rewards(answers: Answers) -> Iterator[str]:
@@ -141,3 +134,13 @@ def _is_range(declared: object) -> TypeGuard[tuple[float, float]]:
     if not isinstance(declared, tuple | list) or len(declared) != 2:
         return False
     return all(map(is_number, declared)) and declared[0] <= declared[1]
+
+
+CHECKS = (
+    check_rewards,
+    check_unknown_rewards,
+    check_reward_ranges,
+    check_finals,
+    check_return_range,
+    check_returns,
+)

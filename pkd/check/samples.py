@@ -25,7 +25,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from pkd.model import Episode, Known, Law, ModelError, PartiallyKnownMDP
+from pkd.episode import Episode, list_branches
+from pkd.expect import fraction, key, require, show
+from pkd.model import Known, Law, ModelError, PartiallyKnownMDP
 from pkd.problem import Problem, as_model
 
 __all__ = ["FeatureTest", "SampleReport", "check_samples"]
@@ -118,16 +120,14 @@ def check_samples(
     the share 1/(j (j + 1)) of it.
 
     >>> import pkd
-    >>> transitions = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(transitions, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> after_0 = ((0, 0), 0, (0, None, 0))  # x' copies the action, which z does not tell
     >>> after_1 = ((0, 0), 1, (0, None, 1))
     >>> report = pkd.check_samples(coin.model(), [after_0, after_1] * 50)
     >>> report.ok, report.tests[0].differs_in
     (False, 'a')
     """
-    if not 0 < false_alarm < 1:
-        raise ModelError(f"false_alarm = {false_alarm!r}; expected a number between 0 and 1")
+    require(fraction("false_alarm", false_alarm))
     model = as_model(model)
     collected, names, impossible = _collect(model, episodes)
     tests = [
@@ -147,23 +147,20 @@ def _collect(
     impossible: Counter[str] = Counter()
     outcomes: dict[Any, frozenset[Any]] = {}
     names: tuple[str, ...] = _EPISODE_NAMES
-    for item in episodes:
+    listed = isinstance(episodes, Iterable) and not isinstance(episodes, str | bytes)
+    for item in episodes if listed else [episodes]:
         if isinstance(item, Episode):
             found = _read_moves(model, item, impossible)
         else:
+            if not isinstance(item, tuple | list) or len(item) != 3 or key("item", item[0]):
+                raise ModelError(
+                    f"episodes is {show(episodes)}; expected pkd.Episodes, or triples (z, x', "
+                    "context)"
+                )
             z, x_next, context = item
             names = _TRIPLE_NAMES
-            found = iter(
-                [
-                    (
-                        z,
-                        x_next,
-                        context
-                        if isinstance(context, tuple) and len(context) == len(names)
-                        else (context,),
-                    )
-                ]
-            )
+            whole = isinstance(context, tuple) and len(context) == len(names)
+            found = iter([(z, x_next, context if whole else (context,))])
         for z, x_next, context in found:
             if z not in outcomes:
                 outcomes[z] = (
@@ -191,7 +188,7 @@ def _read_moves(
     taken = 0
     for move in episode:
         taken += move.action is not None
-        branches = model.branches(move.x, move.y, move.action, taken)
+        branches = list_branches(model, move.x, move.y, move.action, taken)
         features = [z for _, y_next, z in branches if y_next == move.y_next]
         if features:
             yield features[0], move.x_next, (move.x, move.y, move.action, move.y_next)

@@ -17,7 +17,7 @@ from typing import Any
 from pkd.check.answers import Answers, Move, State
 from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, judge_masses, show
 from pkd.model import Known
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 
 __all__ = ["Truth", "compare_truth"]
 

@@ -24,6 +24,7 @@ from typing import NoReturn
 from pkd.cli.arguments import (
     add_model,
     amount,
+    as_number,
     find_model,
     find_problem,
     fraction,
@@ -37,13 +38,14 @@ from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
 from pkd.cli.output import save_figure, table, write_csv, write_files
 from pkd.model import ModelError
-from pkd.model_words import FlagParser
+from pkd.words.models import FlagParser
 
 __all__ = [
     "Bounds",
     "Curves",
     "add_model",
     "amount",
+    "as_number",
     "find_model",
     "find_problem",
     "fraction",
@@ -148,7 +150,7 @@ def _join_values(words: Sequence[str]) -> list[str]:
 
 def _one_line(problem: Exception, words: Sequence[str]) -> str:
     if isinstance(problem, ModelError):
-        rest = len(problem.findings) - 1
+        rest = problem.number - ModelError(problem.findings[:1]).number
         # `pkd check` would stop at the same error if the model itself cannot be made, so the other
         # findings are shown by --debug.
         return problem.findings[0] + (f" (and {rest} more; --debug shows all)" if rest > 0 else "")

@@ -26,7 +26,7 @@ from pkd.problem import installed
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pkd.bounds import Bound
+    from pkd.theory.bounds import Bound
 
 HELP = "evaluate the regret bounds"
 GROUP = "pkd.bounds"
@@ -63,16 +63,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--episodes", type=positive, default=10_000, metavar="K", help="episodes (default: 10000)"
     )
-    parser.add_argument(
-        "--delta",
-        type=fraction,
-        default=0.05,
-        help="probability with which a bound may fail (default: 0.05)",
-    )
+    delta = "probability with which a bound may fail (default: 0.05)"
+    parser.add_argument("--delta", type=fraction, default=0.05, help=delta)
     parser.add_argument("--csv", type=writable, metavar="FILE", help="write the table")
-    parser.add_argument(
-        "--plot", type=picture, metavar="FILE", help="draw the bounds over the episodes"
-    )
+    curves = "draw the bounds over the episodes"
+    parser.add_argument("--plot", type=picture, metavar="FILE", help=curves)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,17 +90,14 @@ def _sources() -> list[Source]:
 
 def _list_given(source: Source, args: argparse.Namespace) -> list[str]:
     """The sizes of a source that were typed, as flags."""
-    return [
-        f"--{name.replace('_', '-')}"
-        for name in source.SIZES
-        if getattr(args, name, None) is not None
-    ]
+    names = [name for name in source.SIZES if getattr(args, name, None) is not None]
+    return [f"--{name.replace('_', '-')}" for name in names]
 
 
 def _bound_model(args: argparse.Namespace) -> Bounds:
     """The general theorem on a model; the width of its returns takes the place of H."""
     found = find_model(args)
-    from pkd.bounds import ModelBound
+    from pkd.theory.bounds import ModelBound
 
     given = [flag for source in _sources() for flag in _list_given(source, args)]
     if given:

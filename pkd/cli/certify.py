@@ -6,7 +6,9 @@ most, with a stated confidence; and which samples would narrow that interval.
 
 A log is a CSV file with the columns z (a feature of the model, or its label) and x (what followed).
 The law of a registered model is not used, only its log. The statement holds with probability
-1 - delta if the model is right: samples of a feature are independent draws of one law.
+1 - delta if the model is right: samples of a feature are independent draws of one law. That is
+tested on the log: whether what follows depends on the time, on what followed before, or on columns
+named state, y, action or a. A log that fails certifies nothing, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -15,12 +17,21 @@ import argparse
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
-from pkd.cli.arguments import add_model, find_model, fraction, writable
+from pkd.cli.arguments import (
+    add_delta,
+    add_model,
+    add_policy,
+    find_model,
+    find_policy,
+    fraction,
+    writable,
+)
 from pkd.cli.output import Cell, table, write_csv
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
     import pkd
+    from pkd.certification.certificate import Evidence
 
 HELP = "an interval for the value of a policy, from a log"
 MOST_ROWS = 40  # of a printed table; the CSV form holds all
@@ -30,15 +41,8 @@ COLUMNS = ("feature", "samples", "radius", "more samples")
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--log", metavar="FILE", help="a CSV file of samples, columns z and x")
-    parser.add_argument(
-        "--policy", metavar="FILE", help="a saved plan or run (default: the best possible policy)"
-    )
-    parser.add_argument(
-        "--delta",
-        type=fraction,
-        default=0.05,
-        help="probability with which the statement may fail (default: 0.05)",
-    )
+    add_policy(parser, "the best possible policy")
+    add_delta(parser, "the statement")
     parser.add_argument(
         "--share",
         type=fraction,
@@ -59,28 +63,36 @@ def run(args: argparse.Namespace) -> int:
 
     model = pkd.compile(found.model)
     log = pkd.read_log(args.log, model)
-    certificate = pkd.certify(model, log, policy=args.policy, delta=args.delta)
+    policy = None if args.policy is None else find_policy(found, args.policy)
+    certificate = pkd.certify(model, log, policy=policy, delta=args.delta)
     more = certificate.more_samples(args.share, progress=True)
     rows = [_row(one, more) for one in certificate.evidence]
-    print(f"{found.name}: {certificate.sentence} (certified)")
-    print(table(COLUMNS, ((row[0], row[1], f"{row[2]:.4g}", row[3]) for row in rows[:MOST_ROWS])))
+    tested = certificate.log_test
+    certified = "" if certificate.rejected else " (certified)"
+    print(f"{found.name}: {certificate.sentence}{certified}")
+    if tested is None:
+        print("not tested whether the features have one law each: counts have no order")
+    elif not tested.ok:
+        print(f"the log breaks the assumptions: the model needs a finer feature\n{tested}")
+    shown = ((row[0], row[1], f"{row[2]:.4g}", row[3]) for row in rows)
+    rest = "; --csv writes all of them" if len(rows) > MOST_ROWS else ""
+    print(table(COLUMNS, shown, most=MOST_ROWS) + rest)
     if log.unseen:
         print(log.summary().splitlines()[-1])
-    if len(rows) > MOST_ROWS:
-        print(f"... {len(rows) - MOST_ROWS} more features; --csv writes all of them")
     print(_advise(certificate, more, args.share))
     if args.save is not None:
         certificate.plan.save(args.save)
         least = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(
             certificate.optimal_low
         )
-        print(f"the robust plan is in {args.save}: it earns at least {least}")
+        earns = "" if certificate.rejected else f": it earns at least {least}"
+        print(f"the robust plan is in {args.save}{earns}")
     if args.csv is not None:
         write_csv(args.csv, COLUMNS, rows)
-    return 0
+    return 1 if certificate.rejected else 0
 
 
-def _row(one: pkd.Evidence, more: dict[object, int]) -> list[Cell]:
+def _row(one: Evidence, more: dict[object, int]) -> list[Cell]:
     return [one.label, one.samples, one.radius, more.get(one.feature, 0)]
 
 

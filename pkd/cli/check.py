@@ -1,8 +1,9 @@
 """Checks a model against its contract: probabilities, types, chance cycles, supports, and, where
 the law is known, that the law fits.
 
-Prints the sizes of the model and "ok", or every finding and exits with 1. Where the law is known it
-also says whether exploration is needed, if that takes a few seconds only.
+Prints the sizes of the model, the engine that plans for it and "ok", or every finding and exits
+with 1. Where the law is known it also says whether exploration is needed, if that takes a few
+seconds only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import sys
 from textwrap import fill
 
-from pkd.cli.arguments import add_model, find_model
+from pkd.cli.arguments import add_model, find_model, name_model
 from pkd.cli.output import table
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.problem import Found
@@ -22,6 +23,11 @@ QUICK = 2e7  # states that all sweeps of `pkd.exploration` may compute without b
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
+    _add_own(parser)
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """All but the model."""
     parser.add_argument(
         "--exploration",
         action="store_true",
@@ -32,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import pkd
+    from pkd.engine import choose
 
     try:
         found = find_model(args)
@@ -39,17 +46,18 @@ def run(args: argparse.Namespace) -> int:
         if len(error.findings) == 1:
             raise  # a model that was not found, or cannot be made
         return _print_findings(args.words or args.model, error)
+    name = name_model(args, _add_own)
     try:
         pkd.check_model(found.model, found.law)
     except ModelError as error:
-        return _print_findings(found.name, error)
+        return _print_findings(name, error)
     found_sizes = sizes(found.model)
     print(table(["size", ""], found_sizes))
-    if found.law is not None:
-        _print_exploration(found, found_sizes, args.exploration)
+    choice = choose(found.model)
+    print(fill(f"Engine: {choice.engine}; {choice.why}", 100))
+    _print_exploration(found, found_sizes, args.exploration)
     print(
-        f"{found.name}: ok"
-        + ("" if found.law is not None else " (the model; there is no law to check)")
+        f"{name}: ok" + ("" if found.law is not None else " (the model; there is no law to check)")
     )
     return 0
 
@@ -61,11 +69,10 @@ def _print_exploration(found: Found, found_sizes: list[tuple[str, int]], wanted:
     size = dict(found_sizes)
     unknown = size["unknown features z"] + size["unknown rewards"]
     work = 2.0 * unknown * size["horizon"] * size["states (x, y)"]
-    if work > QUICK and not wanted:
-        print(
-            f"Whether exploration is needed was not computed, since {2 * unknown} sweeps "
-            "of so many states may take long; --exploration computes it"
-        )
+    if found.law is None or (work > QUICK and not wanted):
+        print(fill(str(pkd.exploration(found.model)), 100))
+        if found.law is not None:
+            print("--exploration computes how often each feature is seen; it may take long")
         return
     verdict = pkd.exploration(
         found.model, found.with_law(), progress=work > QUICK and sys.stderr.isatty()
@@ -78,7 +85,7 @@ def _print_exploration(found: Found, found_sizes: list[tuple[str, int]], wanted:
 def _print_findings(name: str, error: ModelError) -> int:
     for finding in error.findings:
         print(finding, file=sys.stderr)
-    print(f"{name}: {len(error.findings)} finding{'s' if len(error.findings) > 1 else ''}")
+    print(f"{name}: {error.number} finding{'s' if error.number > 1 else ''}")
     return 1
 
 

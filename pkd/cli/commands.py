@@ -8,31 +8,21 @@ its own command and for the list of all commands, so the other commands do not w
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
-from pkd.cli import (
-    bound,
-    certify,
-    check,
-    compare,
-    demo,
-    evaluate,
-    experiment,
-    export,
-    learn,
-    models,
-    plan,
-    report,
-    simulate,
-    verify,
-)
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
 __all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
 
 GROUP = "pkd.commands"
+# The core's own commands; each is the module of its name.
+OWN = (
+    "models", "plan", "evaluate", "simulate", "export", "learn", "compare", "experiment", "certify",
+    "bound", "check", "verify", "report",
+)  # fmt: skip
 P = TypeVar("P", bound=argparse.ArgumentParser)
 
 
@@ -48,24 +38,6 @@ class Command(Protocol):
         """Does it and returns the exit code."""
 
 
-OWN: dict[str, Command] = {
-    "demo": demo,
-    "models": models,
-    "plan": plan,
-    "evaluate": evaluate,
-    "simulate": simulate,
-    "export": export,
-    "learn": learn,
-    "compare": compare,
-    "experiment": experiment,
-    "certify": certify,
-    "bound": bound,
-    "check": check,
-    "verify": verify,
-    "report": report,
-}
-
-
 def list_commands() -> list[str]:
     """The core's own commands, then those of other packages in alphabetical order."""
     return [*OWN, *_list_added()]
@@ -73,10 +45,12 @@ def list_commands() -> list[str]:
 
 def find_command(name: str) -> Command:
     """The command of this name; the core's own cannot be replaced."""
+    command: Command
     if name in OWN:
-        return OWN[name]
+        command = import_module(f"pkd.cli.{'evaluate' if name == 'simulate' else name}")
+        return command
     point = _list_added()[name]
-    command: Command = load_point(point, f"the command {name}")
+    command = load_point(point, f"the command {name}")
     missing = [part for part in ("HELP", "configure", "run") if not hasattr(command, part)]
     if missing:
         raise ModelError(

@@ -1,20 +1,23 @@
-"""Several agents side by side on one model: means over seeds with bootstrap intervals, and a plot.
+"""Several agents side by side on one model: means over seeds with their intervals, and a plot.
 
-  pkd compare inventory --rules certified,mvp,greedy --seeds 5 --plot rules.png
+  pkd compare inventory --rules certified,mvp,greedy --seeds 20 --plot rules.png
   pkd compare gambler --rules practical,mvp:c1=1,c2=1,my_agents:QLearning --save out/gambler
 
-With --save every finished run is kept, and the same command goes on where it stopped.
+It is an experiment with one model. With --save every finished run is kept, and the same command
+computes only what is missing.
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from pkd.cli.arguments import add_learning, add_model, say_remarks
-from pkd.cli.experiment import add_bound, find_bounds, run_with
-from pkd.cli.learn import model_words
-from pkd.cli.output import write_files
+from pkd.cli.arguments import add_learning, add_model, model_words
+from pkd.cli.experiment import add_output, run_experiment
 from pkd.model import ModelError
+
+if TYPE_CHECKING:
+    from pkd.experiments.results import Results
 
 HELP = "compare agents and rules of optimism over seeds"
 
@@ -34,57 +37,34 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         metavar="R,...",
         help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )
-    add_learning(parser, seeds=5)
-    add_bound(parser)
-    parser.add_argument("--save", metavar="FOLDER", help="keep every run, and go on from there")
-    parser.add_argument(
-        "--form",
-        choices=("plain", "markdown", "latex"),
-        default="plain",
-        help="how the table is written (default: plain)",
-    )
+    add_learning(parser, seeds=10)
+    parser.add_argument("--save", metavar="FOLDER", help="keep every run there; resume from there")
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from pkd.experiments.comparison import Comparison
-    from pkd.experiments.spec import ModelSpec, label_model, make_grid
-    from pkd.model_words import find_words
+    from pkd.experiments.grid import ModelSpec, label_model, make_grid
+    from pkd.words.models import find_words
 
     words = model_words(args.typed, _add_own)
-    say_remarks(find_words(words).remarks)
-    grid = make_grid(
-        ModelSpec(label_model(words), words),
-        args.rules,
-        args.episodes,
-        range(args.seed, args.seed + args.seeds),
-        delta=args.delta,
-        replan=args.replan,
-    )
-    comparison = Comparison(run_with(argparse.Namespace(dask=None, **vars(args)), grid, args.save))
-    [model] = comparison.results.models
-    print(
-        f"{model}: optimal value {comparison.results[0].optimal_value:.10g}, {args.episodes:,} "
-        f"episodes, mean over {args.seeds} seeds, 95% bootstrap intervals"
-    )
-    print(comparison.table(args.form))
-    first = comparison.first_value(model)
-    if first is not None:
-        print(
-            f"The gain goes from {first:.7g}, the lowest value of a first policy, to the optimum; "
-            "episodes: median over seeds"
-        )
-    write_files(
-        args.csv,
-        comparison.headers,
-        comparison.lines(),
-        args.plot,
-        lambda: comparison.plot(find_bounds(args, grid)),
-    )
+    model = ModelSpec(label_model(words), words, remarks=find_words(words).remarks)
+    seeds = range(args.seed, args.seed + args.seeds)
+    grid = make_grid(model, args.rules, args.episodes, seeds, delta=args.delta, replan=args.replan)
+    args.dask = None
+
+    def describe(results: Results) -> str:
+        first = results.first_value(model.label)
+        said = f"{model.label}: optimal value {results[0].optimal_value:.10g}"
+        if first is not None:
+            said += f"; the gain starts at {first:.7g}, the lowest value of a first policy"
+        return said
+
+    run_experiment(args, grid, args.save, describe)
     return 0
 
 
 def _read_agents(text: str) -> list[str]:
-    from pkd.experiments.spec import make_agent, split_agents
+    from pkd.experiments.grid import make_agent, split_agents
 
     names = split_agents(text)
     findings: list[str] = []

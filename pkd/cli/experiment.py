@@ -1,36 +1,35 @@
-"""Runs a grid of models, agents and seeds from one file; what is done is not done again.
+"""Runs a grid of models, agents and seeds from one file; a killed experiment is resumed.
 
   pkd experiment inventory                     an experiment file of an installed package
   pkd experiment my.toml --workers 4           processes of this machine
   pkd experiment my.toml --dask tcp://10.0.0.1:8786
   pkd experiment my.toml --status              what is done, without computing anything
+  pkd experiment my.toml --x states --at 900   regret against a parameter of its sweep
   pkd experiment --list                        the files of installed packages
 
-Every finished run is a file in the folder, so a killed experiment goes on where it stopped, and
-several processes may work on one folder. The results are the same bits in any case.
+Every finished run is a file in the folder, and the same command computes only what is missing. One
+process at a time may work on a folder. The results are the same bits in any case.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import picture, positive, say_remarks, writable
-from pkd.cli.output import Cell, save_figure, table
+from pkd.cli.output import Cell, draw_file, table
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
-    from pkd.experiments.record import Record
-    from pkd.experiments.spec import Grid
+    from pkd.experiments.grid import Grid
+    from pkd.experiments.results import Results
 
+MOST_MODELS = 12  # that are printed line by line
 HELP = "run models, agents and seeds from one file"
-REDRAW_SECONDS = 0.2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,43 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the installed experiment files")
     who = parser.add_mutually_exclusive_group()
-    add_workers(parser, who)
-    parser.add_argument(
-        "--folder",
-        metavar="FOLDER",
-        help="where runs are kept (default: as the file says, or out/ and the file's name)",
-    )
-    parser.add_argument("--status", action="store_true", help="say what is done, and stop")
-    parser.add_argument("--csv", type=writable, metavar="FILE", help="write one line for each run")
-    parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the cumulative regret")
-    add_bound(parser)
-    parser.add_argument(
-        "--form",
-        choices=("plain", "markdown", "latex"),
-        default="plain",
-        help="how the table is written (default: plain)",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def add_bound(parser: argparse.ArgumentParser) -> None:
-    """--bound."""
-    parser.add_argument(
-        "--bound", action="store_true", help="draw the explicit bound of the theorem, too"
-    )
-
-
-def find_bounds(args: argparse.Namespace, grid: Grid) -> dict[str, Any]:
-    """The bound of each model as a function of the episodes, if it is asked for."""
-    from pkd.bounds import ModelBound
-
-    if not args.bound:
-        return {}
-    return {one.label: ModelBound.of(one.build().compiled, grid.delta) for one in grid.models}
-
-
-def add_workers(parser: argparse.ArgumentParser, who: Any) -> None:
-    """--workers and --dask."""
     who.add_argument(
         "--workers",
         type=positive,
@@ -87,6 +49,34 @@ def add_workers(parser: argparse.ArgumentParser, who: Any) -> None:
         help="processes that share the runs (default: 1)",
     )
     who.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers do the runs")
+    parser.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="where runs are kept (default: as the file says, or out/ and the file's name)",
+    )
+    parser.add_argument("--status", action="store_true", help="say what is done, and stop")
+    parser.add_argument("--csv", type=writable, metavar="FILE", help="write one line for each run")
+    parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the cumulative regret")
+    parser.add_argument(
+        "--x", metavar="NAME", help="table and figure: regret against this parameter of the sweep"
+    )
+    parser.add_argument("--at", type=positive, metavar="K", help="after so many episodes")
+    parser.add_argument("--split", metavar="NAME", help="a panel for each value of this parameter")
+    add_output(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """--bound and --form."""
+    parser.add_argument(
+        "--bound", action="store_true", help="draw the explicit bound of the theorem, too"
+    )
+    parser.add_argument(
+        "--form",
+        choices=("plain", "markdown", "latex"),
+        default="plain",
+        help="how the table is written (default: plain)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,124 +91,78 @@ def run(args: argparse.Namespace) -> int:
     grid, outputs = read_experiment(path)
     folder = Path(args.folder or outputs.folder or Path("out") / path.stem)
     if args.status:
-        print(table(("model", "agent", "done", "running", "left"), _count(grid, folder)))
+        print(table(("model", "agent", "done", "left"), _count_done(grid, folder)))
         return 0
-    from pkd.experiments.comparison import Comparison
-
-    for model in grid.models:
-        say_remarks(model.remarks, model.label)
+    args.csv = args.csv or (outputs.csv and Path(outputs.csv))
+    args.plot = args.plot or (outputs.plot and Path(outputs.plot))
+    args.x, args.at = args.x or outputs.x, args.at or outputs.at
+    args.split = args.split or outputs.split
     began = time.perf_counter()
-    comparison = Comparison(run_with(args, grid, folder))
-    print(comparison.table(args.form))
-    print(
-        f"{len(grid)} runs of {grid.episodes:,} episodes in {folder}; means over "
-        f"{len(grid.seeds)} seeds, 95% bootstrap intervals; {time.perf_counter() - began:.1f} s"
+    results = run_experiment(
+        args,
+        grid,
+        folder,
+        lambda _: f"{len(grid)} runs in {folder}; {time.perf_counter() - began:.1f} s",
     )
-    csv, plot = args.csv or outputs.csv, args.plot or outputs.plot
-    if csv:
-        comparison.results.to_csv(csv)
     if outputs.curves:
-        comparison.results.to_csv(outputs.curves, curves=True)
-    if plot:
-        save_figure(comparison.plot(find_bounds(args, grid)), Path(plot))
+        results.to_csv(outputs.curves, curves=True)
+    if outputs.table:
+        from pkd.files.atomic import write_text
+
+        form = "latex" if outputs.table.endswith(".tex") else "markdown"
+        write_text(Path(outputs.table), results.table(form, x=args.x, at=args.at) + "\n")
     return 0
 
 
-def run_with(args: argparse.Namespace, grid: Grid, folder: Path | None) -> Any:
-    """The results of a grid, computed by whom --workers or --dask says."""
-    from pkd.experiments.executors import connect_dask
-    from pkd.experiments.experiment import run_grid
+def run_experiment(
+    args: argparse.Namespace,
+    grid: Grid,
+    folder: str | Path | None,
+    describe: Callable[[Results], str],
+) -> Results:
+    """Computes a grid, prints its table and a line about it, and writes what was asked for."""
+    from pkd.experiments.experiment import connect_dask, run_grid
 
-    watch = Live(grid) if not args.quiet and sys.stderr.isatty() else None
+    if not grid.file["sweep"]:
+        for model in grid.models:
+            say_remarks(model.remarks, model.label)
     with ExitStack() as stack:
         workers = args.workers
         if args.dask is not None:
             workers, leave = connect_dask(args.dask)
             stack.callback(leave)
-        return run_grid(grid, workers, folder, watch)
+        results = run_grid(grid, workers, folder, progress=False if args.quiet else None)
+    x, at = getattr(args, "x", None), getattr(args, "at", None)
+    if x is None and len(results.models) > MOST_MODELS:
+        x = next(iter(results.parameters), None)  # a line for each model would be too many
+    print(results.table(args.form, x=x, at=at))
+    seeds = len(grid.seeds)
+    over = "one seed" if seeds == 1 else f"means over {seeds} seeds, Student's 95% intervals"
+    print(f"{grid.episodes:,} episode{'s' * (grid.episodes > 1)}, {over}; {describe(results)}")
+    if args.csv is not None:
+        results.to_csv(args.csv)
+    split = getattr(args, "split", None)
+    bounds = _find_bounds(args, grid)
+    draw_file(args.plot, lambda: results.plot(bounds, x=x, at=at, split=split), args.csv)
+    return results
 
 
-def _count(grid: Grid, folder: Path) -> list[tuple[Cell, ...]]:
-    """What is done, being done and left for each model and agent."""
-    from pkd.experiments.claims import Claims
-    from pkd.experiments.jobs import list_jobs
+def _find_bounds(args: argparse.Namespace, grid: Grid) -> dict[str, Callable[[float], float]]:
+    """The bound of each model as a function of the episodes, if it is asked for."""
+    from pkd.theory.bounds import ModelBound
+
+    if not args.bound:
+        return {}
+    return {one.label: ModelBound.of(one.build().compiled, grid.delta) for one in grid.models}
+
+
+def _count_done(grid: Grid, folder: Path) -> list[tuple[Cell, ...]]:
+    """What is done and left for each model and agent."""
+    from pkd.experiments.grid import list_jobs
     from pkd.experiments.store import Store
 
-    store, claims = Store(folder), Claims(folder / "claims")
+    store = Store(folder)
     rows: dict[tuple[str, str], list[int]] = {}
     for job in list_jobs(grid):
-        row = rows.setdefault((job.model.label, job.agent.label), [0, 0, 0])
-        done = store.is_done(job.key)
-        row[0 if done else 1 if claims.is_taken(job.key) else 2] += 1
+        rows.setdefault((job.model.label, job.agent.label), [0, 0])[not store.is_done(job.key)] += 1
     return [(*names, *row) for names, row in rows.items()]
-
-
-def shorten(label: str, width: int) -> str:
-    """A label in at most `width` columns; its two ends are left, where labels differ most.
-
-    >>> shorten("two_state_chain --lags 0:.5,1:.5", 20)
-    'two_state..:.5,1:.5'
-    """
-    half = width // 2 - 1
-    return label if len(label) <= width else f"{label[:half]}..{label[-half + 1 :]}"
-
-
-class Live:
-    """A table of what is done that renews itself, and a bar with the time left."""
-
-    def __init__(self, grid: Grid, write: Callable[[str], Any] = sys.stderr.write) -> None:
-        self.sums: dict[tuple[str, str], list[float]] = {
-            (model.label, agent.label): [0, 0.0] for model in grid.models for agent in grid.agents
-        }
-        self.seeds, self.write = len(grid.seeds), write
-        self.lines = self.done = self.found = self.total = 0
-        self.began = self.drawn = 0.0
-
-    def begin(self, total: int) -> None:
-        self.total, self.began = total, time.perf_counter()
-        self._draw()
-
-    def finish(self, record: Record, *, computed: bool) -> None:
-        row = self.sums[record.model, record.label]
-        row[0] += 1
-        row[1] += float(record.regret[-1])
-        self.done += 1
-        self.found += not computed
-        if time.perf_counter() - self.drawn > REDRAW_SECONDS:
-            self._draw()
-
-    def end(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        if self.lines:
-            self.write(f"\x1b[{self.lines}F\x1b[J")
-        self.lines = 0
-
-    def _draw(self) -> None:
-        from tqdm import tqdm
-
-        self.drawn = time.perf_counter()
-        size = shutil.get_terminal_size()
-        rows: list[tuple[Cell, ...]] = [
-            (
-                *(shorten(name, size.columns // 3) for name in names),
-                f"{int(n)}/{self.seeds}",
-                total / n if n else "",
-            )
-            for names, (n, total) in self.sums.items()
-            if n < self.seeds or self.done == self.total
-        ]
-        shown = table(("model", "agent", "runs", "mean regret"), rows[: max(1, size.lines - 4)])
-        bar = tqdm.format_meter(
-            self.done,
-            self.total,
-            self.drawn - self.began,
-            ncols=size.columns - 1,
-            unit="run",
-            initial=self.found,
-        )
-        lines = [line[: size.columns - 1] for line in [*shown.splitlines(), bar]]
-        self._clear()
-        self.write("".join(f"{line}\n" for line in lines))
-        self.lines = len(lines)

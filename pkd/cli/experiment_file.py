@@ -17,11 +17,14 @@
 A key of a model is a long flag of the command line; a model may also be its words,
 "inventory --horizon 20", or a table of them with a label, {label = "long", words = "..."}. A key of
 an agent is one of its options; a rule with constants is a table,
-{agent = "per_state", optimism = {rule = "mvp", c1 = 1.0}}. Every finding is in one error.
+{agent = "per_state", optimism = {rule = "mvp", c1 = 1.0}}. A rule may have its own `replan`. With
+world = "words of another model" learners get the one model and play in the other.
+[sweep] makes many models and agents: `pkd.experiments.sweep`. Every finding is in one error.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import tomllib
 from importlib import resources
@@ -31,15 +34,18 @@ from typing import Any
 import attrs
 
 from pkd.cli.config import list_flags
-from pkd.experiments.spec import Grid, Named, make_grid
+from pkd.cli.output import PICTURES
+from pkd.experiments.grid import Grid, make_grid, split_words
 from pkd.model import ModelError
 from pkd.problem import registered
+from pkd.rules import RULES
 
 __all__ = ["GROUP", "Outputs", "find_file", "list_files", "read_experiment"]
 
 GROUP = "pkd.experiments"  # the entry-point group of packages that hold experiment files
 REQUIRED = ("models", "agents", "episodes", "seeds")
-OPTIONAL = ("delta", "replan", "outputs", "title")
+PATHS = ("folder", "csv", "curves", "plot", "table")  # among the outputs
+OPTIONAL = ("delta", "replan", "sweep", "outputs", "title")
 
 
 @attrs.frozen
@@ -50,6 +56,10 @@ class Outputs:
     csv: str | None = None
     curves: str | None = None
     plot: str | None = None
+    table: str | None = None  # .tex or .md
+    x: str | None = None  # the parameter of the table and the figure
+    at: int | None = None  # their number of episodes
+    split: str | None = None  # the parameter of panels
 
 
 def read_experiment(path: Path) -> tuple[Grid, Outputs]:
@@ -77,6 +87,7 @@ def read_experiment(path: Path) -> tuple[Grid, Outputs]:
             entries.get("seeds", 1),
             delta=entries.get("delta", 0.05),
             replan=entries.get("replan", "doubling"),
+            sweep=entries.get("sweep"),
         )
     except ModelError as problem:
         findings += [found for found in problem.findings if not _follows(found, models, agents)]
@@ -110,20 +121,22 @@ def find_file(word: str) -> Path:
 
 def _read_list(
     path: Path, entries: dict[str, Any], key: str, read: Any, findings: list[str]
-) -> list[Named]:
-    """The models or agents in words, with the labels that they have."""
+) -> list[Any]:
+    """The models or agents in words, or in tables that `make_grid` takes."""
     given = entries.get(key, [])
-    made = []
+    made: list[Any] = []
     for place, one in enumerate(given if isinstance(given, list) else [given], 1):
         try:
             if isinstance(one, str):
-                made.append(Named(None, one))
+                made.append(one)
             elif isinstance(one, dict):
                 table = dict(one)
                 label = table.pop("label", None)
+                if key == "agents" and isinstance(table.get("words"), str):
+                    table["agent"] = table.pop("words")
                 whole = isinstance(table.get("words"), str) and len(table) == 1
                 words = table["words"] if whole else read(str(path), table)
-                made.append(Named(None if label is None else str(label), words))
+                made.append(words if label is None else {str(label): words})
             else:
                 raise ModelError(f"expected words or a table, found {one!r}")
         except ModelError as problem:
@@ -132,20 +145,31 @@ def _read_list(
     return made
 
 
-def _word_model(path: str, table: dict[str, Any]) -> str:
+def _word_model(path: str, table: dict[str, Any]) -> Any:
     if not isinstance(table.get("model"), str):
         raise ModelError("a table of a model needs model = NAME")
     name = table.pop("model")
-    return shlex.join([name, *list_flags(path, table)])
+    world = table.pop("world", None)
+    if world is not None:
+        return {"model": _word_model(path, {"model": name, **table}), "world": world}
+    if isinstance(table.get("options", {}).get("seed"), list):
+        raise ModelError(
+            f"seed = {table['options']['seed']} is one seed that is a list; for an instance of "
+            "each write it into [sweep]"
+        )
+    return shlex.join([*shlex.split(name), *list_flags(path, table)])
 
 
-def _word_agent(path: str, table: dict[str, Any]) -> str:
+def _word_agent(path: str, table: dict[str, Any]) -> str | dict[str, str]:
     if not isinstance(table.get("agent"), str):
         raise ModelError("a table of an agent needs agent = NAME")
     name = table.pop("agent")
+    rule = split_words(name)[0].lower() in RULES
+    replan = table.pop("replan", None) if rule else None
     options = {**table.pop("options", {}), **table}
     words = ",".join(f"{key}={_say(value)}" for key, value in options.items())
-    return f"{name}:{words}" if words else name
+    words = f"{name}{',' if split_words(name)[1] else ':'}{words}" if words else name
+    return words if replan is None else {"agent": words, "replan": replan}
 
 
 def _say(value: Any) -> str:
@@ -161,11 +185,25 @@ def _read_outputs(given: Any, findings: list[str]) -> Outputs:
         findings.append(f"outputs: expected a table with {', '.join(names)}, found {given!r}")
         return Outputs()
     findings += [
-        f"outputs: {key}: expected a path, found {value!r}"
+        f"outputs: {key}: expected a {'number' if key == 'at' else 'text'}, found {value!r}"
         for key, value in given.items()
-        if not isinstance(value, str)
+        if type(value) is not (int if key == "at" else str)
     ]
+    for key, value in given.items():
+        if key in PATHS and isinstance(value, str):
+            findings += _find_unwritable(key, Path(value))
     return Outputs(**given)
+
+
+def _find_unwritable(key: str, path: Path) -> list[str]:
+    """What would keep a long experiment from writing at its end."""
+    if key == "plot" and path.suffix[1:] not in PICTURES:
+        return [f"outputs: plot: {path} ends in none of {', '.join(PICTURES)}"]
+    above = next((one for one in (path, *path.parents) if one.exists() or one.is_symlink()), path)
+    fits = above.is_file() if above == path and key != "folder" else above.is_dir()
+    if fits and os.access(above, os.W_OK):
+        return []
+    return [f"outputs: {key}: {path} cannot be written, because of {above}"]
 
 
 def _follows(finding: str, models: Any, agents: Any) -> bool:

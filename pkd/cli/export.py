@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pkd.cli.arguments import add_model, find_model, model_arguments, writable
+from pkd.cli.arguments import add_model, ending, find_model, model_arguments
 from pkd.model import ModelError
 from pkd.problem import Found
 
@@ -31,26 +31,24 @@ PROBLEMS, POLICIES = (".drn", ".prism", ".pomdp", ".npz"), (".csv", ".json")
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
-        "--out", type=target, required=True, metavar="FILE", help="the file that is written"
+        "--out",
+        type=ending(PROBLEMS + POLICIES),
+        required=True,
+        metavar="FILE",
+        help="the file that is written",
     )
     parser.add_argument(
         "--stationary",
         action="store_true",
         help="a policy of the state alone, for a controller that never stops",
     )
+    values = "a line for each step, with the value of each action"
+    parser.add_argument("--values", action="store_true", help=values)
+    every = "also states that the policy does not reach"
+    parser.add_argument("--every-state", action="store_true", help=every)
     parser.add_argument(
         "--trust", action="store_true", help="import the module:object that a run names"
     )
-
-
-def target(text: str) -> Path:
-    """A file to be written, whose ending names a format."""
-    path = writable(text)
-    if path.suffix not in PROBLEMS + POLICIES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a name that ends in one of {', '.join(PROBLEMS + POLICIES)}"
-        )
-    return path
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,8 +62,11 @@ def run(args: argparse.Namespace) -> int:
     if args.stationary:
         _write_stationary(plan, args.out)
         return 0
-    plan.to_csv(args.out) if args.out.suffix == ".csv" else plan.to_json(args.out)
-    print(f"{args.out}: policy of {plan.compiled.horizon} steps")
+    asked = {"values": args.values, "every_state": args.every_state}
+    write = plan.to_csv if args.out.suffix == ".csv" else plan.to_json
+    rows = write(args.out, **asked)
+    size = args.out.stat().st_size / 1e6
+    print(f"{args.out}: policy of {plan.compiled.horizon} steps, {rows:,} rows, {size:.1f} MB")
     print(f"value {plan.value:.10g}: {plan.meaning}")
     return 0
 
@@ -78,8 +79,9 @@ def _make_plan(found: Found) -> pkd.Plan:
 
 def _write_stationary(plan: pkd.Plan, path: Path) -> None:
     keep = plan.stationary()
-    keep.to_csv(path) if path.suffix == ".csv" else keep.to_json(path)
-    print(f"{path}: stationary policy; it loses {keep.loss:.6g} over the horizon, exactly")
+    rows = keep.to_csv(path) if path.suffix == ".csv" else keep.to_json(path)
+    print(f"{path}: stationary policy, {rows:,} rows")
+    print(f"it loses {keep.loss:.6g} over the horizon, exactly")
     if keep.endless_loss is not None:
         what = "per step of" if keep.gain is not None else "of the discounted return of"
         print(f"at most {keep.endless_loss:.3g} {what} an endless run")

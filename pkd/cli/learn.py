@@ -4,24 +4,21 @@
   pkd learn riverswim --until 0.5
   pkd learn --config experiment.toml
 
-Regret is measured against the exact optimum. Rules of optimism: certified (the default: guaranteed,
-with lower values and a gap), mvp (the rule and the constants of the paper, as published), mvp-max
-(its monotone form), practical (small constants, no guarantee), hoeffding (as published), greedy (no
-exploration, no guarantee), posterior (sampling, no guarantee), and, without a guarantee here,
-kl-ucrl, ucrl2, bayes-ucbvi and opsrl. Constants follow a colon: mvp:c1=1,c2=1. A rule of your own
-is module:Class.
+Regret is measured against the exact optimum. --optimism lists the rules: certified is guaranteed,
+with lower values and a gap, and mvp has the constants of the paper, as published. The table of
+results says what a rule guarantees. A rule of your own is module:Class.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,15 +29,16 @@ from pkd.cli.arguments import (
     amount,
     find_model,
     model_arguments,
+    model_words,
     rule,
     writable,
 )
 from pkd.cli.output import Cell, table, write_files
-from pkd.model_words import FlagParser
-from pkd.rule_words import RULES, make_rule
+from pkd.rules import RULES, make_rule
 
 if TYPE_CHECKING:
     import pkd
+    from pkd.engine import Compiled
 
 HELP = "learn online and measure regret"
 LEARNED = 0.95  # of the way from the first policy to the optimum
@@ -64,15 +62,8 @@ class Job:
 
     words: tuple[str, ...]  # of the command line, that say which model it is
     optimism: str
-    seed: int
     file: Path | None  # where the run is saved
-    checkpoint: Path | None  # from which it goes on
-    episodes: int | None  # None: until the gap is reached
-    delta: float
-    replan: str
-    until: float | None
-    optimal_value: float  # planned once, for all jobs
-    progress: bool
+    options: dict[str, Any]  # of `pkd.learn`
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -125,15 +116,18 @@ def run(args: argparse.Namespace) -> int:
     rows = [_make_row(one, run) for one, run in found.items()]
     print(
         f"{name}: {runs[0].label}, {_count_episodes(runs)} episodes, "
-        f"replanning: {runs[0].config['replan']}, delta {args.delta:g}"
+        f"replanning: {runs[0].config['replan']}, delta {args.delta:g}; regret is exact; "
+        f"guaranteed: {runs[0].guaranteed}"
     )
+    if unexplored := runs[0].unexplored:
+        print(f"not explored, since they come whatever is done: {_list_some(unexplored)}")
     print(table(COLUMNS, rows))
     for line in _find_remarks(runs):
         print(line)
-    from pkd.results.plots import draw_regret
+    from pkd.show.plots import draw_regret
 
-    title = f"{name}, {_count_episodes(runs)} episodes"
-    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret({title: [runs]}))
+    groups = {name: {runs[0].label: runs}}
+    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(groups))
     if len(runs) < args.seeds:
         left = f"stopped: {len(runs)} of {args.seeds} seeds are finished"
         print(left + _say_how_to_go_on(args), file=sys.stderr)
@@ -158,7 +152,9 @@ def _find_remarks(runs: Sequence[pkd.Run]) -> list[str]:
         return [f"not learned yet{which}: the policy in use earns {earned}; {advice}"]
     goal = runs[0].config.get("until")
     if goal is not None and all(run.gap <= goal for run in runs):
-        return [f"certified: each robust policy is within {goal:g} of the optimum"]
+        sure = f"with {100 * (1 - float(runs[0].config['delta'])):.10g}% confidence"
+        each = "" if len(runs) == 1 else " for each seed by itself"
+        return [f"certified{each}: {sure} the robust policy is within {goal:g} of the optimum"]
     return []
 
 
@@ -171,40 +167,33 @@ def learn_all(
     model.
     """
     import pkd
-    from pkd.results.values import refuse_unwritable
-    from pkd.workers import spread
+    from pkd.files.values import refuse_unwritable
 
     name, compiled, law = build_world(words)
     if args.save is not None or args.checkpoint is not None:
         refuse_unwritable(chain(compiled.features, *compiled.outcomes))
-    optimum = pkd.plan(compiled, law).value
-    wanted = not args.quiet and sys.stderr.isatty()
     alone = args.workers == 1 or len(seeds) == 1
-    todo = [
-        (
-            Job(
-                words=words,
-                optimism=args.optimism,
-                seed=seed,
-                file=_name_file(args.save, seed, len(seeds)),
-                checkpoint=_name_file(args.checkpoint, seed, len(seeds)),
-                episodes=args.episodes,
-                delta=args.delta,
-                replan=args.replan,
-                until=getattr(args, "until", None),
-                optimal_value=optimum,
-                progress=wanted and alone,
-            ),
+    wanted = not args.quiet and sys.stderr.isatty()
+    options = {
+        "episodes": args.episodes,
+        "delta": args.delta,
+        "replan": args.replan,
+        "until": args.until,
+        "optimal_value": pkd.plan(compiled, law).value,
+        "progress": wanted and alone,
+    }
+    todo = []
+    for seed in seeds:
+        file, checkpoint = (
+            path if path is None or len(seeds) == 1 else path.with_stem(f"{path.stem}-{seed}")
+            for path in (args.save, args.checkpoint)
         )
-        for seed in seeds
-    ]
-    from tqdm import tqdm
-
+        own = {**options, "seed": seed, "checkpoint": checkpoint}
+        todo.append((Job(words, args.optimism, file, own),))
     kept: dict[int, pkd.Run] = {}
-    hidden = alone or not wanted
-    bar = tqdm(total=len(seeds), desc="runs", leave=False, disable=hidden)
-    with bar, suppress(KeyboardInterrupt):  # what is finished is shown
-        spread(learn_one, todo, args.workers, bar.update, kept)
+    bar = pkd.progress.count("runs", len(seeds), wanted=wanted and not alone)
+    with bar as advance, suppress(KeyboardInterrupt):  # what is finished is shown
+        pkd.workers.spread(learn_one, todo, args.workers, advance, kept)
     return name, {seeds[number]: kept[number] for number in sorted(kept)}
 
 
@@ -213,48 +202,25 @@ def learn_one(job: Job) -> pkd.Run:
     import pkd
 
     _, compiled, law = build_world(job.words)
-    run = pkd.learn(
-        compiled,
-        law,
-        job.episodes,
-        optimism=make_rule(job.optimism),
-        delta=job.delta,
-        seed=job.seed,
-        replan=job.replan,
-        until=job.until,
-        progress=job.progress,
-        optimal_value=job.optimal_value,
-        checkpoint=job.checkpoint,
-    )
+    run = pkd.learn(compiled, law, optimism=make_rule(job.optimism), **job.options)
     if job.file is not None:
         attrs.evolve(run, model_words=job.words).save(job.file)
     return run.without_plans()
 
 
 @lru_cache(maxsize=1)
-def build_world(words: tuple[str, ...]) -> tuple[str, pkd.Compiled, pkd.Law]:
+def build_world(words: tuple[str, ...]) -> tuple[str, Compiled, pkd.Law]:
     """The label, the compiled model and the law that the words say.
 
     The kernels are compiled here too: that time is not a part of the seconds of a run.
     """
     import pkd
-    from pkd.experiments.spec import label_model
+    from pkd.experiments.grid import label_model
 
     found = find_model(model_arguments(words))
     compiled, law = pkd.compile(found.model), found.with_law()
     pkd.learn(compiled, law, 1, optimal_value=0.0)
     return label_model(words), compiled, law
-
-
-def model_words(
-    typed: Sequence[str], add_own: Callable[[argparse.ArgumentParser], None]
-) -> tuple[str, ...]:
-    """The words that say which model it is: those that are left when the command's own are read."""
-    parser = FlagParser(add_help=False)
-    parser.add_argument("--debug", action="store_true")
-    add_own(parser)
-    _, (_command, *words) = parser.parse_known_args(typed)
-    return tuple(words)
 
 
 def _make_row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
@@ -267,17 +233,19 @@ def _make_row(one: int, run: pkd.Run) -> tuple[Cell, ...]:
         float(run.policy_values[-1]),
         regret,
         run.gap if run.interval is not None else "",
-        run.violations,
+        run.violations or 0,
         len(run.plans),
         round(run.seconds, 3),
     )
+
+
+def _list_some(labels: Sequence[str], most: int = 10) -> str:
+    """The first labels, and how many more there are."""
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(labels[:most]) + more
 
 
 def _count_episodes(runs: Sequence[pkd.Run]) -> str:
     """How many episodes the runs have, in words."""
     least, most = min(len(run.returns) for run in runs), max(len(run.returns) for run in runs)
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
-
-
-def _name_file(path: Path | None, one: int, seeds: int) -> Path | None:
-    return path if path is None or seeds == 1 else path.with_stem(f"{path.stem}-{one}")

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkd.model import ModelError
+from pkd.show.saving import PICTURES, save_figure
+from pkd.show.tables import Cell
+from pkd.show.tables import format_table as table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,40 +18,16 @@ __all__ = [
     "PICTURES",
     "Cell",
     "draw_file",
-    "number",
     "save_figure",
     "table",
     "write_csv",
     "write_files",
 ]
 
-Cell = str | int | float
-PICTURES = ("eps", "jpeg", "jpg", "pdf", "pgf", "png", "ps", "svg", "svgz", "tif", "tiff", "webp")
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Columns under their headers; numbers to the right, words to the left.
-
-    >>> print(table(["city", "size"], [["Bern", 134], ["Ulm", 7.5]]))
-    city  size
-    Bern   134
-    Ulm    7.5
-    """
-    from pkd.results.tables import format_table
-
-    return format_table(headers, rows)
-
-
-def number(value: Cell) -> str:
-    """A number with seven digits that matter, anything else as it is."""
-    from pkd.results.tables import format_number
-
-    return format_number(value)
-
 
 def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Writes all rows with all digits, whole or not at all."""
-    from pkd.results.files import write_csv as write
+    from pkd.files.atomic import write_csv as write
 
     write(path, headers, rows)
 
@@ -78,14 +57,3 @@ def draw_file(plot: Path | None, draw: Callable[[], Figure], csv: Path | None = 
     except Exception as problem:
         kept = "" if csv is None else f"; the table is complete in {csv}"
         raise ModelError(f"{plot} was not drawn: {problem}{kept}") from problem
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a matplotlib figure, whole or not at all; the suffix says the format."""
-    kind = path.suffix.removeprefix(".")
-    if kind not in PICTURES:
-        raise ModelError(f"{path}: expected a name that ends in one of {', '.join(PICTURES)}")
-    from pkd.results.files import replacing
-
-    with replacing(path) as file:
-        figure.savefig(file, format=kind, dpi=150)

@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
             f"{len(args.runs)} words"
         )
     from pkd import report
-    from pkd.results.files import write_text
+    from pkd.files.atomic import write_text
 
     content = report.read_folder(folders[0]) if folders else report.read_runs(read_runs(args.runs))
     write_text(args.out, report.write_page(content, trust=args.trust))
-    many = len(content.runs)
+    many = len(content.results or content.runs)
     print(f"{args.out}: {many} run{'s' if many > 1 else ''}")
     return 0

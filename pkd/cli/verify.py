@@ -67,18 +67,11 @@ def _check_facts() -> Iterator[tuple[bool, str]]:
     for name, point in registered(GROUP).items():
         try:
             for what, expected, found, tolerance in load_point(point)():
-                yield (
-                    bool(abs(found - expected) <= tolerance),
-                    f"{what}: expected {expected:.12g}, found {found:.12g}",
-                )
+                line = f"{what}: expected {expected:.12g}, found {found:.12g}"
+                yield bool(abs(found - expected) <= tolerance), line
         except Exception as problem:  # noqa: BLE001 - the next package may be sound
-            yield (
-                False,
-                (
-                    f"{name}: broke off with {type(problem).__name__}: "
-                    f"{' '.join(str(problem).split())}"
-                ),
-            )
+            said = " ".join(str(problem).split())
+            yield False, f"{name}: broke off with {type(problem).__name__}: {said}"
 
 
 def _versions() -> str:
@@ -103,27 +96,17 @@ def _replay(paths: list[str], *, trust: bool) -> int:
             codes.add(CANNOT)
             continue
         differences = saved.differences(again)
-        versions = (
-            ""
-            if saved.version == again.version
-            else f" (saved by pkd {saved.version}, repeated by pkd {again.version})"
-        )
+        versions = ""
+        if saved.versions != again.versions:
+            versions = f" (saved by {saved.software}, repeated by {again.software})"
         if differences:
-            print(
-                f"{path}: DIFFERS, saved and repeated: {'; '.join(differences)}{versions}",
-                flush=True,
-            )
+            said = f"DIFFERS, saved and repeated: {'; '.join(differences)}"
             codes.add(DIFFERS)
         else:
             model, seed = " ".join(saved.model_words), saved.config["seed"]
             what = f"{model}, {saved.label}, seed {seed}, {len(saved.returns):,} episodes"
-            print(
-                (
-                    f"{path}: ok, regret, upper values and counts come out to the bit: "
-                    f"{what}{versions}"
-                ),
-                flush=True,
-            )
+            said = f"ok, regret, upper values and counts come out to the bit: {what}"
+        print(f"{path}: {said}{versions}", flush=True)
     return min(codes, default=0)
 
 
@@ -141,7 +124,7 @@ def repeat(saved: pkd.Run, *, trust: bool) -> pkd.Run:
         raise ModelError(f"its model {word} is code that the file names; --trust imports it")
     found = find_model(args)
     import pkd
-    from pkd.optimism import from_config
+    from pkd.rules import from_config
 
     config = saved.config
     return pkd.learn(

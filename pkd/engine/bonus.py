@@ -1,19 +1,12 @@
 """The mathematics of optimism for both engines: the bonus, its cap, estimates from counts.
 
-All functions here are compiled and inlined where they are used. With p the observed law of a
-feature z, N = N(z), l = ell(z, y'), w the width of the values that can follow and `high` the
-largest of them:
+Most functions here are inlined where they are used. With p the observed law of a feature z,
+N = N(z), l = ell(z, y'), w the width of the values that can follow and `cap` the largest of them:
 
-    value = min(high, pV + factor sqrt(Var_p(V)) + scale w)     MAX: the larger of the two terms
+    value = min(cap, pV + factor sqrt(Var_p(V)) + scale w)     MAX: the larger of the two terms
     SUM, MAX:   factor = c1 sqrt(l / N),  scale = c2 l / N
     HOEFFDING:  factor = 0,               scale = c1 l / sqrt(N)
-
     CERTIFIED:  the largest value over a set of laws (`pkd.engine.set_values`), or SUM if smaller
-    KL_BALL:    the same with another radius
-    L1_BALL:    the largest value over {q : |q - p|_1 <= C(z)}
-    DRAWS:      one of the largest values of some laws drawn from a posterior
-
-A new rule is a new form here and a new class in `pkd.optimism`.
 """
 
 from __future__ import annotations
@@ -22,9 +15,9 @@ import numpy as np
 
 from pkd.engine.confidence import evidence, radius
 from pkd.engine.jit import inner, jit
-from pkd.engine.random import dirichlet, gamma
+from pkd.engine.random import dirichlet
 from pkd.engine.set_values import gain
-from pkd.optimism import ALL_ROUNDS, CERTIFIED, HOEFFDING, L1_BALL, MAX, NO_BONUS
+from pkd.optimism import ALL_ROUNDS, CERTIFIED, EXACT, HOEFFDING, MAX
 
 
 @inner()
@@ -36,7 +29,7 @@ def factors(form, c1, c2, n, ell):
 
 
 @inner()
-def hope(form, mean, variance, factor, term):
+def add_bonus(form, mean, variance, factor, term):
     """pV plus the bonus; term = scale * width. The cap is applied by the caller, who knows it."""
     deviation = factor * np.sqrt(max(variance, 0.0))
     return mean + (max(deviation, term) if form == MAX else deviation + term)
@@ -49,23 +42,35 @@ def is_capped(n, free, scale):
 
 
 @jit()
-def estimate(row_ptr, b, tally, prior, sets, paid, rank, rng, ell, low, high):
+def estimate(row_ptr, b, tally, prior, sets, paid, rank, rng, reward_bonus):
     """Fills a belief from counts: its laws, its means and for CERTIFIED its sets.
 
     prior, sets, paid: None where the rule draws no laws, has no sets, and the model no unknown
     rewards. The compiler leaves out the code for None. rank: features with new data get their rank.
+    reward_bonus: (3, unknown rewards), ell, low and high.
     """
+    ell, low, high = reward_bonus[0], reward_bonus[1], reward_bonus[2]
     estimate_laws(row_ptr, b, tally, prior, rng)
     if paid is not None:
         estimate_rewards(b, tally, ell, low, high)
-    if sets is not None and b.form == CERTIFIED:
-        if rank:
-            rank_new(row_ptr, tally)
-        for z in range(b.n.shape[0]):
-            begin, end = row_ptr[z], row_ptr[z + 1]
+    if sets is not None:  # on a line of its own: the compiler leaves out what is None
+        estimate_sets(row_ptr, b, tally, paid, rank, low, high)
+
+
+@inner()
+def estimate_sets(row_ptr, b, tally, paid, rank, low, high):
+    """Fills b.radius; an exact belief that is swept by the code of sets has none."""
+    if b.form != CERTIFIED:
+        return
+    if rank:
+        rank_new(row_ptr, tally)
+    for z in range(b.n.shape[0]):
+        begin, end = row_ptr[z], row_ptr[z + 1]
+        b.radius[z] = 0.0
+        if not b.exogenous[z]:
             b.radius[z] = radius(tally.counts, begin, end, b.bound[z], b.budget[tally.rank[z]])
-        if paid is not None:
-            estimate_reward_sets(b, tally, low, high)
+    if paid is not None:
+        estimate_reward_sets(b, tally, low, high)
 
 
 @inner()
@@ -90,14 +95,14 @@ def estimate_rewards(b, tally, reward_ell, reward_low, reward_high):
     """Fills b.mean: optimistic, or without a bonus the observed mean or the middle of the range."""
     for w in range(b.mean.shape[0]):
         low, high, n = reward_low[w], reward_high[w], tally.rewards[0, w]
-        if b.form == NO_BONUS:
+        if b.form == EXACT:
             b.mean[w] = tally.rewards[1, w] if n > 0.0 else 0.5 * (low + high)
         elif n <= b.free:
             b.mean[w] = high
         else:
             factor, scale = factors(b.form, b.c1, b.c2, n, reward_ell[w])
             variance, term = tally.rewards[2, w] / n, scale * (high - low)
-            b.mean[w] = min(high, hope(b.form, tally.rewards[1, w], variance, factor, term))
+            b.mean[w] = min(high, add_bonus(b.form, tally.rewards[1, w], variance, factor, term))
 
 
 @inner()
@@ -122,94 +127,11 @@ def estimate_reward_sets(b, tally, reward_low, reward_high):
     size = b.n.shape[0]
     for w in range(b.mean.shape[0]):
         n, mean, low, high = tally.rewards[0, w], tally.rewards[1, w], reward_low[w], reward_high[w]
+        if b.exogenous[size + w]:
+            b.mean[w] = mean if n > 0.0 else 0.5 * (low + high)
+            continue
         edge = edge_of_mean(n, mean, low, high, b.budget[tally.rank[size + w]], b.sign)
         b.mean[w] = min(b.mean[w], edge) if b.sign > 0.0 else edge
-
-
-@jit()
-def fill_balls(form, c, row_ptr, n, budget, out):
-    """C(z) of KL_BALL, budget / N, and of L1_BALL, sqrt(c m (budget + log t) / N).
-
-    m: number of outcomes; t = 1 + the number of all samples. Infinite without data.
-    """
-    log_t = np.log(1.0 + n.sum())
-    for z in range(n.shape[0]):
-        if n[z] <= 0.0:
-            out[z] = np.inf
-        elif form == L1_BALL:
-            size = row_ptr[z + 1] - row_ptr[z]
-            out[z] = np.sqrt(c * size * max(budget[z] + log_t, 0.0) / n[z])
-        else:
-            out[z] = budget[z] / n[z]
-
-
-@jit()
-def estimate_balls(row_ptr, b, tally, reward_low, reward_high):
-    """Fills b.radius for KL_BALL and L1_BALL, and adds their terms to the means of rewards.
-
-    With the range w of a reward: w sqrt(budget / N), and w sqrt(c (budget + log t) / (4 N)).
-    """
-    fill_balls(b.form, b.c1, row_ptr, tally.n, b.budget, b.radius)
-    size, log_t = b.n.shape[0], np.log(1.0 + tally.n.sum())
-    for w in range(b.mean.shape[0]):
-        n, low, high = tally.rewards[0, w], reward_low[w], reward_high[w]
-        b.mean[w] = high
-        if n > 0.0:
-            level = b.budget[size + w]
-            if b.form == L1_BALL:
-                level = 0.25 * b.c1 * max(level + log_t, 0.0)
-            b.mean[w] = min(high, tally.rewards[1, w] + (high - low) * np.sqrt(level / n))
-
-
-@jit(allocates=True)
-def estimate_draws(row_ptr, b, tally, weight, rng, reward_low, reward_high):
-    """Fills b.draws with laws from Dirichlet(counts, weight), and b.mean with optimistic means.
-
-    The last part of each law is the mass of an optimistic outcome: it counts as `weight` samples.
-    A reward counts as a fraction of heads and tails of a coin that also showed `weight` heads.
-    """
-    size, number = b.n.shape[0], b.draws.shape[0]
-    outcomes = row_ptr[size]
-    for z in range(size):
-        lo, hi = row_ptr[z], row_ptr[z + 1]
-        for k in range(number):
-            total = gamma(rng, weight)
-            b.draws[k, outcomes + z] = total
-            for i in range(lo, hi):
-                b.draws[k, i] = gamma(rng, tally.counts[i]) if tally.counts[i] > 0.0 else 0.0
-                total += b.draws[k, i]
-            if total > 0.0:
-                for i in range(lo, hi):
-                    b.draws[k, i] /= total
-                b.draws[k, outcomes + z] /= total
-            else:
-                b.draws[k, outcomes + z] = 1.0
-    best = np.empty(b.rounds)
-    for w in range(b.mean.shape[0]):
-        n, low, high = tally.rewards[0, w], reward_low[w], reward_high[w]
-        b.mean[w] = high
-        if n <= 0.0 or high <= low:
-            continue
-        share = min(max((tally.rewards[1, w] - low) / (high - low), 0.0), 1.0)
-        for k in range(b.rounds):
-            best[k] = -np.inf
-        for _ in range(number):
-            heads = gamma(rng, n * share + weight)
-            tails = gamma(rng, n * (1.0 - share)) if share < 1.0 else 0.0
-            keep_largest(best, low + (high - low) * heads / max(heads + tails, 1e-300))
-        b.mean[w] = best[b.rounds - 1]
-
-
-@inner()
-def keep_largest(best, value):
-    """Puts a value into a list of the largest ones, which descends."""
-    k = best.shape[0] - 1
-    if value <= best[k]:
-        return
-    while k > 0 and best[k - 1] < value:
-        best[k] = best[k - 1]
-        k -= 1
-    best[k] = value
 
 
 @inner(allocates=True)
@@ -230,11 +152,35 @@ def edge_of_mean(n, mean, low, high, budget, sign):
 
 
 @inner()
+def is_due(n, mark, spent):
+    """Whether a plan is due after a sample that makes N(z) = n.
+
+    mark = max(1, 2 N'(z)), N' being the count that the plan in force knows. Once some N(z) has
+    reached its mark, the plan is due as soon as the excess of old counts,
+
+        sum over samples of max(0, 1 / sqrt(N') - sqrt(2 / N)), and of max(0, 1 / N' - 2 / N),
+
+    is the share `slack` of what the samples cost with present counts, sum 1 / sqrt(N), sum 1 / N;
+    or if n >= 8 mark. Without slack this is at once.
+    """
+    spent[2] += 1.0 / np.sqrt(n)
+    spent[4] += 1.0 / n
+    if n < mark:
+        return False
+    old = max(1.0, 0.5 * mark)
+    spent[1] += max(0.0, 1.0 / np.sqrt(old) - np.sqrt(2.0 / n))
+    spent[3] += max(0.0, 1.0 / old - 2.0 / n)
+    if n >= 8.0 * mark:
+        return True
+    return spent[1] >= spent[0] * spent[2] or spent[3] >= spent[0] * spent[4]
+
+
+@inner()
 def count(tally, row, place):
     """One more outcome of an unknown row. Returns whether a plan is due."""
     tally.counts[place] += 1.0
     tally.n[row] += 1.0
-    return tally.n[row] >= tally.marks[row]
+    return is_due(tally.n[row], tally.marks[row], tally.spent)
 
 
 @inner()
@@ -248,7 +194,7 @@ def count_reward(tally, w, value, weight):
     d = value - seen[1, w]
     seen[1, w] += d * weight / seen[0, w]
     seen[2, w] += weight * d * (value - seen[1, w])
-    return seen[0, w] >= tally.reward_marks[w]
+    return is_due(seen[0, w], tally.reward_marks[w], tally.spent)
 
 
 @inner()

@@ -9,20 +9,25 @@ for large ones with a queue. `pkd.engine.compile` chooses.
 from __future__ import annotations
 
 import math
-import warnings
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import attrs
 import numpy as np
 
 from pkd.check.laws import read_law
 from pkd.engine import bonus as kernels
-from pkd.engine.belief import NO_DRAWS, Belief, Tally, World
-from pkd.engine.segments import accumulate, lengths_to_ptr
+from pkd.engine.arrays import ArrayLaw, find_array
+from pkd.engine.belief import Asking, Belief, Tally, World
 from pkd.engine.structure import Counts, Structure, reward_limits
-from pkd.model import Episode, Law, ModelError
-from pkd.optimism import CERTIFIED, DRAWS, KL_BALL, L1_BALL, NO_BONUS, OVER_SETS, PYTHON, Bonus
+from pkd.expect import key, require, whole
+from pkd.explore.reach import reach
+from pkd.explore.segments import accumulate, lengths_to_ptr
+from pkd.files.policies import NoRowError
+from pkd.model import Law, ModelError
+from pkd.optimism import CERTIFIED, EXACT, NUMPY, Bonus, Facts
 
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
@@ -33,6 +38,7 @@ __all__ = ["Act", "Compiled", "Counts", "Player", "Policy", "Truth", "reward_lim
 Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
 Result = TypeVar("Result")
+SHOWN_FINDINGS = 10
 
 
 class Player(Protocol):
@@ -47,16 +53,19 @@ class Player(Protocol):
 
 
 class FusedLearning(Protocol):
-    """What a fused loop reads and writes of `pkd.learning.Learning`."""
+    """What a fused loop reads and writes of `pkd.learning.learn.Learning`."""
 
-    belief: Belief
-    bonus: Bonus
-    reward_bonus: np.ndarray
     tally: Tally
     rng: np.ndarray
     policy: Policy
     upper: float
 
+    @property
+    def belief(self) -> Belief: ...
+    @property
+    def bonus(self) -> Bonus: ...
+    @property
+    def reward_bonus(self) -> np.ndarray: ...
     @property
     def most_samples(self) -> float: ...
 
@@ -75,32 +84,61 @@ class FusedTrial(Protocol):
     def learning(self) -> FusedLearning: ...
 
 
-class Truth(NamedTuple):
+@attrs.frozen(eq=False, slots=False)
+class Truth:
     """A law, read once: what plans are made for, and what episodes are drawn from."""
 
-    belief: Belief
-    world: World
+    compiled: Compiled
     law: Law
+    paid: list[list[tuple[float, float]]]  # of each unknown reward (value, probability), ascending
+    masses: np.ndarray  # (outcomes of all law rows,) in the order of `read` or of a table
+    read: Callable[[np.ndarray], np.ndarray] = lambda masses: masses  # masses -> p of a belief
+
+    @cached_property
+    def belief(self) -> Belief:
+        """The law as an exact belief."""
+        mean = [math.fsum(value * q for value, q in row) for row in self.paid]
+        p = self.read(self.masses)
+        return self.compiled.believe(p, np.array(mean, float), Bonus(EXACT), 1, 0.5)
+
+    @cached_property
+    def world(self) -> World:
+        """What episodes are drawn from."""
+        paid = self.paid
+        return World(
+            rows=accumulate(self.belief.p, self.compiled.row_ptr),
+            reward_ptr=lengths_to_ptr(np.array([len(row) for row in paid], np.int64)),
+            reward_value=np.array([float(value) for row in paid for value, _ in row], float),
+            reward_rows=np.concatenate(
+                [np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]
+            ),
+        )
 
 
-class Compiled(Structure):
+class Compiled(Structure, ABC):
     """One model, ready to be planned for.
 
     Calls may run side by side: nothing is shared but structure.
 
     >>> import pkd
-    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> pkd.compile(coin.model())
     <_TabularModel compiled: 2 states, 4 unknown features, horizon 3>
     """
 
     weights: dict[tuple[int, float], int]  # the distinct (row, share) of unknown rows; -1: uniform
-    # Whether all sweeps run in the code that also knows values over sets of laws. The bits are the
-    # same; a process that learns by them then compiles one sweep instead of two.
-    over_sets: bool = False
+    engine: str  # "table", "nodes" or "stripes"
+    why: str = "it was made directly"  # why this engine was chosen
+    # The form of the last rule: exact sweeps run in its code, which gives the same bits, so that a
+    # process that learns compiles one sweep instead of two.
+    usual: int = EXACT
+    exogenous: np.ndarray | None = None  # of `pkd.engine.exogenous.settle`, once it has looked
 
     # -- what an engine does -----------------------------------------------------------------------
+
+    @property
+    def n_weights(self) -> int:
+        return len(self.weights)
 
     @property
     @abstractmethod
@@ -111,9 +149,20 @@ class Compiled(Structure):
     def policy(self) -> Policy:
         """An empty policy: the first action everywhere."""
 
-    @abstractmethod
     def check_policy(self, policy: np.ndarray) -> None:
         """Raises a ModelError unless an array can be a policy of this model."""
+        expected = self.policy()
+        if policy.shape != expected.shape or policy.dtype != expected.dtype:
+            raise ModelError(
+                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
+                f"needs {expected.shape} of {expected.dtype}"
+            )
+        if not self.has_choices(policy):
+            raise ModelError("the saved policy takes actions that this model does not have")
+
+    @abstractmethod
+    def has_choices(self, policy: np.ndarray) -> bool:
+        """Whether every decision state has the action that an array of the right shape names."""
 
     @abstractmethod
     def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
@@ -121,6 +170,14 @@ class Compiled(Structure):
 
         follow: the policy is evaluated, not chosen.
         """
+
+    def solve(self, truth: Truth, policy: Policy, *, follow: bool = False) -> tuple[float, bool]:
+        """The same sweep under a law."""
+        return self.sweep(truth.belief, policy, follow=follow)
+
+    def find_values_under(self, truth: Truth, h: int, x: Any, y: Any) -> dict[Any, float]:
+        """`values_at` under a law."""
+        return self.values_at(truth.belief, h, x, y)
 
     @abstractmethod
     def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
@@ -130,20 +187,61 @@ class Compiled(Structure):
         """
 
     @abstractmethod
+    def find_choice(self, h: int, x: Any, y: Any) -> tuple[Any, Sequence[Any] | None]:
+        """Where a policy has the choice of a state, and its actions; None: it takes none."""
+
+    @abstractmethod
+    def decisions(self, h: int) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+        """(place in a policy, x, y, actions) of the decision states that can occur at step h."""
+
+    def check_step(self, h: int) -> None:
+        """A ModelError if there is no such step."""
+        if type(h) is not int or not 1 <= h <= self.horizon:
+            require(whole("the step h", h, 1, self.horizon))
+
     def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
         """What a policy does."""
+        try:
+            place, actions = self.find_choice(h, x, y)
+        except TypeError:
+            require(key("x", x), key("y", y))
+            raise
+        if actions is None:
+            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
+        return actions[policy[place]]
 
     @abstractmethod
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
         """Q_h of every action under a belief; {None: V_h} where no action is taken."""
 
-    @abstractmethod
     def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
         """The decision states that can occur at step h."""
+        return ((x, y) for _, x, y, _ in self.decisions(h))
 
-    @abstractmethod
     def tabulate(self, act: Act) -> Policy:
         """A callable (h, x, y) -> action as a policy of this engine."""
+        policy, findings, complete = self.policy(), list[str](), True
+        for h in range(1, self.horizon + 1):
+            for place, x, y, actions in self.decisions(h):
+                try:
+                    action = act(h, x, y)
+                except NoRowError:
+                    complete = False
+                    continue
+                if action in actions:
+                    policy[place] = actions.index(action)
+                else:
+                    findings.append(
+                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); "
+                        f"expected one of {actions!r}"
+                    )
+        if findings:
+            raise ModelError(findings[:SHOWN_FINDINGS])
+        if not complete:  # a policy from a file has rows where it comes; elsewhere any action does
+            for h, states in reach(self.model, act):
+                for x, y in states:
+                    act(h, x, y)
+        return policy
 
     @property
     @abstractmethod
@@ -160,12 +258,6 @@ class Compiled(Structure):
         self, world: World, policy: Policy, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
         """Plays episodes until `returns` is full or a plan is due: (how many, whether one is)."""
-
-    @abstractmethod
-    def record(
-        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
-    ) -> tuple[Episode, bool]:
-        """Plays one episode and writes it down: (episode, whether a plan is due)."""
 
     @abstractmethod
     def new_path(self) -> np.ndarray:
@@ -194,28 +286,48 @@ class Compiled(Structure):
 
     def truth(self, law: Law) -> Truth:
         """A given law; one that does not fit the model is a ModelError."""
-        branching = {z: int(b) for z, b in zip(self.features, self.branching, strict=True)}
+        law, paid = self.name_law(law), list[list[tuple[float, float]]]()
         ranges = {reward.feature: (reward.low, reward.high) for reward in self.rewards}
-        outcomes = dict(zip(self.features, self.outcomes, strict=True))
-        p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
-        paid: list[list[tuple[float, float]]] = []
+        p, count = self.read_masses(law), 0
+        branching, outcomes = dict[Any, int](), dict[Any, Sequence[Any]]()
+        if p is None:
+            branching = {z: int(b) for z, b in zip(self.features, self.branching, strict=True)}
+            outcomes, count = dict(zip(self.features, self.outcomes, strict=True)), len(branching)
+            p = np.concatenate([np.zeros(int(self.row_ptr[count])), self.known_p])
         found = read_law(outcomes, law, branching=branching, rewards=ranges)
         for row, (_, masses) in enumerate(found):
-            if row < len(self.features):
+            if row < count:
                 places = slice(int(self.row_ptr[row]), int(self.row_ptr[row + 1]))
                 p[places] = [masses.get(x, 0.0) for x in self.outcomes[row]]
             else:
                 paid.append(sorted(masses.items()))
-        mean = np.array([math.fsum(value * q for value, q in row) for row in paid], float)
-        world = World(
-            rows=accumulate(p, self.row_ptr),
-            reward_ptr=lengths_to_ptr(np.array([len(row) for row in paid], np.int64)),
-            reward_value=np.array([float(value) for row in paid for value, _ in row], float),
-            reward_rows=np.concatenate(
-                [np.zeros(0), *(np.cumsum([q for _, q in row]) for row in paid)]
-            ),
-        )
-        return Truth(self.believe(p, mean, Bonus(NO_BONUS), 1, 0.5), world, law)
+        return Truth(self, law, paid, p)
+
+    def name_law(self, law: Law | np.ndarray) -> Law:
+        """A law as it is read by name; an array, or {"p": array}, in the order of the outcomes.
+
+        With an array, laws of unknown rewards stand beside it under their own names.
+
+        >>> import pkd
+        >>> from pkd.tables.coin import coin
+        >>> compiled = pkd.compile(coin)
+        >>> compiled.features, compiled.row_ptr.tolist()
+        ([(0, 0), (0, 1), (1, 0), (1, 1)], [0, 2, 4, 6, 8])
+        >>> pkd.plan(compiled, np.array([0.5, 0.5, 1, 0, 0.5, 0.5, 0, 1])).value
+        1.25
+        """
+        given = find_array(law)
+        if given is None:
+            assert not isinstance(law, np.ndarray)
+            return law
+        p, rewards = given
+        return ArrayLaw(self.features, self.outcomes, self.row_ptr, self.branching, p, rewards)
+
+    def read_masses(self, law: Law) -> np.ndarray | None:
+        """The probabilities of all law rows where they lie in an array; None: the law is asked."""
+        if isinstance(law, ArrayLaw) and law.features is self.features:
+            return np.concatenate([law.p, self.known_p])
+        return None
 
     def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
         """A belief before any data; `estimate` fills in the law and the counts."""
@@ -226,33 +338,51 @@ class Compiled(Structure):
         self, p: np.ndarray, mean: np.ndarray, bonus: Bonus, episodes: int, delta: float
     ) -> Belief:
         """A belief with the law p and the means of unknown rewards."""
-        n, ell = np.zeros(len(self.features)), np.zeros(max(len(self.weights), 1))
-        sets = np.full(len(n), math.inf), self.budgets(delta / bonus.parts), self.branching
-        self.over_sets |= bonus.form in OVER_SETS
-        if bonus.form == NO_BONUS:
-            return Belief(p, n, mean, ell, *sets, NO_BONUS, 0.0, 0.0, 0.0, math.inf, 0.0, 1.0, 1)
-        if bonus.form in (KL_BALL, L1_BALL):
-            sets = sets[0], self._ball_budgets(bonus, episodes, delta), sets[2]
-        if bonus.form in (*OVER_SETS, L1_BALL) and bonus.free == math.inf:
-            # No part of it is MVP-Est.
-            c1 = float(bonus.c1) if bonus.form == L1_BALL else 0.0
-            return Belief(
-                p, n, mean, ell, *sets, bonus.form, c1, 0.0, math.inf, math.inf, 0.0, 1.0,
-                bonus.rounds,
-            )  # fmt: skip
-        self.fill_logarithms(ell, bonus, episodes, delta)
-        ceiling, width = math.inf, math.nan
+        size = len(self.features)
+        if bonus.form not in (EXACT, NUMPY):
+            self.usual = bonus.form
+        exact = bonus.form == EXACT  # reads none of the following, which cost no memory as zeros
+        none = np.zeros(size)
+        belief = Belief(
+            p=p,
+            n=none,
+            mean=mean,
+            ell=np.zeros(max(self.n_weights, 1)),
+            radius=none if exact else np.full(size, math.inf),
+            budget=none if exact else self.budgets(delta / bonus.parts),
+            bound=none if exact else self.branching,
+            form=bonus.form,
+            c1=float(bonus.c1),
+            c2=float(bonus.c2),
+            free=float(bonus.free),
+            rounds=bonus.rounds,
+            exogenous=np.zeros(size + len(self.rewards), np.bool_),
+        )
+        if bonus.exogenous is not None:
+            belief = belief._replace(exogenous=bonus.exogenous)
+        if bonus.form == EXACT or bonus.free == math.inf:  # no part of it is MVP-Est
+            return belief
+        if bonus.rule is None:  # one in numpy has no logarithms
+            self.fill_logarithms(belief.ell, bonus, episodes, delta)
+        belief = belief._replace(width=math.nan)
         if self.model.return_range is not None:
             low, high = map(float, self.model.return_range)
-            ceiling, width = high, high - low
-        c1, c2, free = float(bonus.c1), float(bonus.c2), float(bonus.free)
-        draws = NO_DRAWS
-        if bonus.form == DRAWS:
-            draws = np.zeros((bonus.draws, int(self.row_ptr[len(n)]) + len(n)))
-        rule = None if bonus.rule is None else (bonus.rule, 1)
-        return Belief(
-            p, n, mean, ell, *sets, bonus.form, c1, c2, free, ceiling, width, 1.0, bonus.rounds,
-            draws, rule,
+            belief = belief._replace(ceiling=high, width=high - low)
+        if bonus.rule is None:
+            return belief
+        told = episodes if bonus.needs_episodes else None
+        belief = belief._replace(asking=Asking(bonus.rule, 1, told, delta))
+        facts = self._find_facts(belief, self.tally(), np.ones(4, np.uint64))
+        return belief._replace(told=np.array(bonus.rule.prepare(facts), float))
+
+    def _find_facts(self, belief: Belief, tally: Tally, rng: np.ndarray) -> Facts:
+        """What a rule in numpy is told before a plan."""
+        asking, size = belief.asking, len(self.features)
+        assert asking is not None
+        return Facts(
+            asking.k, asking.episodes, self.horizon, asking.delta, self.n_features,
+            self.row_ptr[: size + 1], tally.counts, tally.n, tally.rewards,
+            *reward_limits(self.rewards), rng,
         )  # fmt: skip
 
     def fill_logarithms(self, ell: np.ndarray, bonus: Bonus, episodes: int, delta: float) -> None:
@@ -279,68 +409,28 @@ class Compiled(Structure):
         the last rank. Rank 0 stands for data that are not ranked; there all weigh 1/Z. A feature
         with one outcome has nothing to refute and needs no weight.
         """
-        count = max(sum(len(states) > 1 for states in self.outcomes) + len(self.rewards), 1)
+        open_rows = np.diff(self.row_ptr[: len(self.features) + 1]) > 1
+        count = max(int(open_rows.sum()) + len(self.rewards), 1)
         ranks = np.arange(1, count + 1)
         weights = 0.5 / count + 0.5 / (ranks * (1.0 / ranks).sum())
         return -np.log(delta * np.concatenate([[1 / count], weights]))
-
-    def _ball_budgets(self, bonus: Bonus, episodes: int, delta: float) -> np.ndarray:
-        """What the radii of KL_BALL and L1_BALL are made of, for features and for rewards.
-
-        With S outcomes of a feature and S A = |Z|, as in a table; for rewards S A is their number.
-        KL_BALL: C_P, and C_R^2. L1_BALL: log(2 A / delta), A >= 1, and log(2 S A / delta).
-        """
-        size = np.array([len(states) for states in self.outcomes], float)
-        n_rewards = max(len(self.rewards), 1)
-        if bonus.form == L1_BALL:
-            actions = np.maximum(self.n_features / np.maximum(size, 1.0), 1.0)
-            rewards = math.log(2 * n_rewards / delta)
-            return np.append(np.log(2 * actions / delta), np.full(len(self.rewards), rewards))
-        log_t = max(math.log(episodes * self.horizon), 1.0)
-        b = np.log(2 * math.e * size * self.n_features * log_t / delta)
-        inner = b + 1 / log_t
-        features = bonus.c1 * size * (b + np.log(inner) * (1 + 1 / inner))
-        rewards = bonus.c1 * math.log(4 * n_rewards * log_t / delta) / 1.99
-        return np.append(features, np.full(len(self.rewards), rewards))
 
     def estimate(
         self, belief: Belief, tally: Tally, bonus: Bonus, reward_bonus: np.ndarray,
         rng: np.ndarray, *, rank: bool = False,
     ) -> None:  # fmt: skip
         """Fills a belief from the counts. rank: features with new data get their rank."""
-        given, belief, limits = belief, belief._replace(rule=None), reward_bonus[1:]
-        prior, sets = float(bonus.prior) or None, belief.form == CERTIFIED or None
+        prior, sets = float(bonus.prior) or None, True if belief.form == CERTIFIED else None
         paid = len(self.rewards) > 0 or None
-        kernels.estimate(self.row_ptr, belief, tally, prior, sets, paid, rank, rng, *reward_bonus)
-        if belief.form in (KL_BALL, L1_BALL):
-            kernels.estimate_balls(self.row_ptr, belief, tally, *limits)
-        elif belief.form == DRAWS:
-            weight = float(bonus.weight)
-            kernels.estimate_draws(self.row_ptr, belief, tally, weight, rng, *limits)
-        elif belief.form == PYTHON:
-            self._ask_rule_for_rewards(given, tally)
-
-    def _ask_rule_for_rewards(self, belief: Belief, tally: Tally) -> None:
-        """The means of unknown rewards by a rule in Python, as if they were coins."""
-        for w, reward in enumerate(self.rewards):
-            low, high, n = reward.low, reward.high, float(tally.rewards[0, w])
-            belief.mean[w] = high
-            if n > 0 and high > low:
-                share = min(max((float(tally.rewards[1, w]) - low) / (high - low), 0.0), 1.0)
-                p, v = np.array([1 - share, share]), np.array([low, high], float)
-                belief.mean[w] = min(high, belief.ask_rule(p, v, n, high - low))
-
-    def suited_to(self, bonus: Bonus, *, quiet: bool = False) -> Compiled:
-        """The compiled model that can plan by a rule: a rule in Python needs every state apart."""
-        if not bonus.apart or self.explicit is self or quiet:
-            return self.explicit if bonus.apart else self
-        warnings.warn(
-            f"{type(bonus.rule).__name__} is written in Python, so this model is planned with "
-            "every state apart and not as stripes; that is slow and takes more memory. A compiled "
-            "form of the rule works for large models: see CONTRIBUTING.md, 'Add an optimism rule'",
-            stacklevel=3,
+        if belief.asking is not None:
+            paid = None
+        kernels.estimate(
+            self.row_ptr, belief.plain, tally, prior, sets, paid, rank, rng, reward_bonus
         )
-        return self.explicit
+        if belief.asking is not None:
+            facts = self._find_facts(belief, tally, rng)
+            belief.told[...] = belief.asking.rule.prepare(facts)
+            belief.ask_for_means(facts, belief.mean)
 
     # -- the logarithms of the bonus ---------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ def inner(*, allocates: bool = False) -> Callable[[Function], Function]:
 def _compiler(**options: Any) -> Callable[[Function], Function]:
     def compile_later(function: Function) -> Function:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = cache_folder()
+        numba.config.CACHE_DIR = cache_folder(function.__code__.co_filename)
         try:
             compiled: Function = numba.njit(**SHARED, **options)(function)
         finally:
@@ -54,25 +55,31 @@ def _compiler(**options: Any) -> Callable[[Function], Function]:
     return compile_later
 
 
-@lru_cache(maxsize=1)
-def cache_folder() -> str:
-    """The cache folder, named by a hash of numba's version and of `list_sources`.
+@cache
+def cache_folder(file: str | None = None) -> str:
+    """The cache folder, named by a hash of numba's version, of `list_sources` and of `file`.
 
     It lies in the first writable place of NUMBA_CACHE_DIR, the user's cache, the temporary folder.
+    numba unpickles what it finds there, so in the temporary folder, where anybody may write, it
+    must be the user's own. `file` holds a kernel, also one of another package: numba knows it by
+    its size and its time alone, which two installed versions may share.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in list_sources():
+    digest, sources = hashlib.sha256(numba.__version__.encode()), list_sources()
+    own = [] if file is None or Path(file) in sources else [Path(file)]
+    for source in (*sources, *(path for path in own if path.is_file())):
         digest.update(source.read_bytes())
     name = f"pkd-kernels-{digest.hexdigest()[:16]}"
     roots = [
         os.environ.get("NUMBA_CACHE_DIR"),
         os.environ.get("XDG_CACHE_HOME"),
         Path("~/.cache").expanduser(),
-        tempfile.gettempdir(),
     ]
     for root in roots:
         if root and _writable(folder := Path(root) / name):
             return str(folder)
+    folder = Path(tempfile.gettempdir()) / name
+    if _writable(folder) and _is_private(folder):
+        return str(folder)
     return tempfile.mkdtemp(prefix=name)
 
 
@@ -83,8 +90,15 @@ def list_sources() -> list[Path]:
 
 def _writable(folder: Path) -> bool:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:
         return False
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody but this user can write into a folder, and nobody else made it."""
+    told = folder.lstat()
+    own = not hasattr(os, "getuid") or (told.st_uid == os.getuid() and not told.st_mode & 0o022)
+    return own and stat.S_ISDIR(told.st_mode)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkd.engine.jit import inner
+from pkd.engine.jit import inner, jit
 
 # A state is uint64[4]. numpy's own Generator would work in numba too, but its state cannot be saved
 # from compiled code.
@@ -108,3 +108,42 @@ def dirichlet(state, counts, prior, lo, hi, out):
         total += out[i]
     for i in range(lo, hi):
         out[i] = out[i] / total if total > 0.0 else 1.0 / (hi - lo)
+
+
+@jit()
+def draw_laws(ptr, counts, weight, state, out):
+    """out[k, z] ~ Dirichlet(weight, counts of z): the mass of an extra outcome, then the law.
+
+    out: (draws, features, B + 1).
+    """
+    for z in range(out.shape[1]):
+        lo, size = ptr[z], ptr[z + 1] - ptr[z]
+        for k in range(out.shape[0]):
+            total = gamma(state, weight)
+            out[k, z, 0] = total
+            for j in range(size):
+                n = counts[lo + j]
+                out[k, z, j + 1] = gamma(state, n) if n > 0.0 else 0.0
+                total += out[k, z, j + 1]
+            if total > 0.0:
+                for j in range(size + 1):
+                    out[k, z, j] /= total
+            else:
+                out[k, z, 0] = 1.0
+
+
+@jit()
+def draw_means(paid, low, high, weight, state, out):
+    """out[k, w]: draws of the mean of a reward, a fraction of heads of a coin.
+
+    The coin showed `weight` more heads than were paid. out: (draws, unknown rewards).
+    """
+    for w in range(out.shape[1]):
+        n, spread = paid[0, w], high[w] - low[w]
+        if n <= 0.0 or spread <= 0.0:
+            continue
+        share = min(max((paid[1, w] - low[w]) / spread, 0.0), 1.0)
+        for k in range(out.shape[0]):
+            heads = gamma(state, n * share + weight)
+            tails = gamma(state, n * (1.0 - share)) if share < 1.0 else 0.0
+            out[k, w] = low[w] + spread * heads / max(heads + tails, 1e-300)

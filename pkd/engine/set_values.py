@@ -1,7 +1,5 @@
 """Values over a set of laws: the largest q.V over {q : KL(p, q) <= C}, as a gain over p.V.
 
-At the end the same for {q : |q - p|_1 <= C}, which needs no search.
-
 Only gaps matter. With top = max V over ALL outcomes, seen or not, a_j = top - V_j,
 a = sum_j p_j a_j, M = a + g and phi(x) = x - log(1 + x), weak duality gives for EVERY g >= 0
 
@@ -266,31 +264,22 @@ def table_gain(a, v, table, place):
 
 
 @jit()
-def sort_gaps(gaps, size, order):
-    """Sorts the outcomes order[:size] by their gaps, the largest first, from any order of them.
+def largest_over_balls(p, v, radius, rounds, gaps, out):
+    """out[i] = max {q.v : KL(p, q) <= radius[i]} of p = p[:, i], v = v[:, i]; p, v: (B, n).
 
-    Neighbouring columns have almost the same order: then it takes one pass.
+    gaps: (B,), memory.
     """
-    for i in range(1, size):
-        j, k = order[i], i
-        while k > 0 and gaps[order[k - 1]] < gaps[j]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = j
-
-
-@jit()
-def gain_l1(p, at, stride, gaps, order, size, C):
-    """max {q.V : |q - p|_1 <= C} - p.V: mass C/2 goes from the worst outcomes to the best one.
-
-    p_j = p[at + stride j], gaps[j] = top - V_j; order: by descending gaps.
-    """
-    left, found = 0.5 * C, 0.0
-    for k in range(size):
-        j = order[k]
-        moved = min(left, p[at + stride * j])
-        found += moved * gaps[j]
-        left -= moved
-        if left <= 0.0:
-            break
-    return found
+    for i in range(out.shape[0]):
+        top = least = v[0, i]
+        for j in range(1, p.shape[0]):
+            top, least = max(top, v[j, i]), min(least, v[j, i])
+        out[i] = top
+        if top <= least or radius[i] >= CERTAIN:
+            continue
+        unit, a = 1.0 / (top - least), 0.0
+        for j in range(p.shape[0]):
+            gaps[j] = (top - v[j, i]) * unit
+            a += p[j, i] * gaps[j]
+        mean = top - (top - least) * a
+        gained = gain(p[:, i], 0, 1, gaps, p.shape[0], radius[i], rounds)
+        out[i] = mean + (top - least) * gained

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from pkd.workers import available
+
 __all__ = ["Crew", "get_threads", "set_threads"]
 
 PORTIONS = 8  # per thread and level
@@ -34,7 +36,7 @@ def get_threads() -> int:
     said = os.environ.get("PKD_THREADS", "")
     if said.isdecimal() and int(said) > 0:
         return int(said)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return available()
 
 
 def set_threads(count: int | None) -> None:

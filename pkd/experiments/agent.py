@@ -8,14 +8,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pkd.engine import Compiled, compile
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
-    from pkd.model import Episode, Law, PartiallyKnownMDP
+    from pkd.episode import Episode
+    from pkd.model import Law, PartiallyKnownMDP
     from pkd.optimism import Guarantee
-    from pkd.planning import Policy
+    from pkd.planning.plan import Policy
 
-__all__ = ["Agent"]
+__all__ = ["Agent", "make_rng"]
+
+STREAM = 2  # of the seed: a simulator draws from the streams 0 and 1
 
 
 class Agent(ABC):
@@ -39,12 +45,15 @@ class Agent(ABC):
     """
 
     knows_law: bool = False  # True: a run calls `inform` with the true law before `begin`
+    compiled: Compiled | None = None  # the model as it is compiled; a run sets it before `begin`
 
     @abstractmethod
     def begin(self, model: PartiallyKnownMDP, *, episodes: int, seed: int) -> None:
         """Forgets everything and prepares for a run of so many episodes.
 
-        All randomness of the agent must come from the seed.
+        All randomness of the agent must come from the seed. `self.compile(model)` is the compiled
+        model: `pkd.optimistic_plan` and `pkd.OptimisticLearner`, which has counts, take it, and the
+        value of their plans costs one sweep.
         """
 
     @abstractmethod
@@ -59,9 +68,15 @@ class Agent(ABC):
         """What `act` will do in the next episode: a plan or a function (h, x, y) -> action.
 
         With it regret is exact; None: regret is estimated from returns. Return the same object
-        as long as the policy is the same: it is evaluated once.
+        as long as the policy is the same: it is evaluated once. What is shown is compared with what
+        is played; where they differ, a warning says so and regret is estimated.
         """
         return None
+
+    def compile(self, model: PartiallyKnownMDP) -> Compiled:
+        """The compiled model: in a run the one that is there already."""
+        found = self.compiled
+        return found if found is not None and found.model is model else compile(model)
 
     def inform(self, law: Law) -> None:
         """Receives the true law, where `knows_law` says so: for oracles only."""
@@ -76,3 +91,13 @@ class Agent(ABC):
     def guarantee(self) -> Guarantee:
         """What is proved about the agent."""
         return "no guarantee"
+
+
+def make_rng(seed: int) -> np.random.Generator:
+    """The random numbers of an agent: another stream than those of the world it plays in.
+
+    >>> make_rng(3).random() == make_rng(3).random()
+    True
+    """
+    sequence = np.random.SeedSequence(entropy=int(seed), spawn_key=(STREAM,))
+    return np.random.Generator(np.random.PCG64(sequence))

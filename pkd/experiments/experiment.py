@@ -1,49 +1,67 @@
-"""`experiment`: every model with every agent and every seed, computed by whoever is there.
+"""`experiment`: every model with every agent and every seed; `compare`: one model.
 
-What a folder has is not computed again, so a killed experiment goes on where it stopped. Two
-processes on one folder share the work. The records are the same bits in any case.
+What a folder has is not computed again, so an experiment that was killed is resumed by the same
+call. The runs are the same bits whoever computes them.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter, deque
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    ProcessPoolExecutor,
+    as_completed,
+)
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from multiprocessing import current_process, get_context, parent_process
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from pkd.engine.threads import get_threads, set_threads
-from pkd.experiments.claims import Claims
-from pkd.experiments.executors import Alone, Crew, hire
-from pkd.experiments.jobs import Job, list_jobs, prepare
-from pkd.experiments.record import Record
+from pkd.expect import show
+from pkd.experiments.grid import AgentSpec, Grid, Job, keep_world, list_jobs, make_grid, run_job
 from pkd.experiments.results import Results
-from pkd.experiments.spec import Grid, make_grid
 from pkd.experiments.store import Store
+from pkd.learning.learn import learn
 from pkd.model import ModelError
-from pkd.schedule import Schedule
+from pkd.optimism import Optimism
+from pkd.progress import count
+from pkd.results.run import Run
+from pkd.rules.schedule import Schedule
+from pkd.workers import limit_processes
 
-__all__ = ["Watch", "experiment", "run_grid"]
+__all__ = ["compare", "connect_dask", "experiment", "run_grid"]
 
-POLL_SECONDS = 0.2  # between two looks at the runs of other processes
-MOST_ATTEMPTS = 4  # of a job whose worker dies
+MOST_WORKERS = 1000
+UNGUARDED = 77  # the exit code of a worker whose script has no guard
+MOST_DEATHS = 4  # of workers, one after the other, without a finished run between them
+DASK_SECONDS = 10.0  # that a scheduler has to answer
 
 
-class Watch(Protocol):
-    """Somebody who wants to see the progress."""
+def compare(
+    model: Any,
+    agents: Any = ("certified", "mvp", "practical", "greedy"),
+    episodes: int = 10_000,
+    seeds: Any = 10,
+    **options: Any,
+) -> Results:
+    """Agents side by side on one model: `experiment` with defaults, and the same options.
 
-    def begin(self, total: int) -> None:
-        """Called once."""
-
-    def finish(self, record: Record, *, computed: bool) -> None:
-        """A run is there; computed: by this process, not found in the folder."""
-
-    def end(self) -> None:
-        """Called once, also after an error."""
+    >>> import pkd
+    >>> from pkd.tables.coin import coin
+    >>> results = pkd.compare({"coin": coin}, {"published": "mvp", "small": "practical"}, 2000)
+    >>> pair = results.pair("coin", "small", "published")
+    >>> pair.difference < 0, pair.p < 0.05  # small constants have less regret here
+    (True, True)
+    """
+    return experiment(model, agents, episodes, seeds, **options)
 
 
 def experiment(
@@ -54,6 +72,7 @@ def experiment(
     *,
     delta: float = 0.05,
     replan: Schedule = "doubling",
+    sweep: Mapping[str, Any] | None = None,
     workers: int | Executor = 1,
     folder: str | Path | None = None,
     progress: bool = False,
@@ -61,210 +80,213 @@ def experiment(
     """Every model with every agent and every seed.
 
     models, agents: one or several of them, or {label: one}; a model is a problem or words of the
-    command line, an agent an `Agent`, a rule of optimism, or words such as "mvp:c1=1". seeds: how
-    many, or which. workers: processes, or any `concurrent.futures.Executor`. folder: every run is
-    written there as soon as it is finished, and what is there is not computed again. delta and
-    replan are for rules of optimism.
+    command line, an agent an `Agent`, a rule of optimism, words such as "mvp:c1=1", or a table
+    {"agent": one of these, "replan": "every"}. seeds: how many, or which. sweep: {parameter:
+    values}, every combination of which is a model (`pkd.experiments.sweep`). workers: processes, or
+    any `concurrent.futures.Executor`. folder: every run is written there as soon as it is finished,
+    and what is there is not computed again. delta and replan are for rules of optimism; a rule
+    whose plan is random plans before every episode.
 
     >>> import pkd
-    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> agents = {"small": "practical", "none": "greedy"}
     >>> results = pkd.experiment({"coin": coin}, agents, 200, seeds=3)
     >>> len(results), results.models, results.curves("coin", "none").shape
     (6, ('coin',), (3, 200))
     """
-    grid = make_grid(models, agents, episodes, seeds, delta=delta, replan=replan)
-    return run_grid(grid, workers, folder, _Bar() if progress else None)
+    grid = make_grid(models, agents, episodes, seeds, delta=delta, replan=replan, sweep=sweep)
+    return run_grid(grid, workers, folder, progress=progress)
 
 
 def run_grid(
     grid: Grid,
     workers: int | Executor = 1,
     folder: str | Path | None = None,
-    watch: Watch | None = None,
+    *,
+    progress: bool | None = False,
 ) -> Results:
     """Computes what is missing of a grid; the results come in the order of the grid."""
     jobs = list(list_jobs(grid))
-    crew = hire(workers, jobs)
+    _check_workers(workers, jobs)
+    store = None if folder is None else Store(folder)
+    kept: dict[str, Run] = {}
     threads = get_threads()
-    try:
-        store = None if folder is None else Store(folder)
+    with store.open(grid, jobs) if store else nullcontext():
+        jobs = _prepare(jobs, store)
         if store is not None:
-            store.open(grid, jobs)
-        with (
-            Claims(store.folder / "claims") if store else nullcontext() as claims,
-            _watching(watch, len(jobs)) as seen,
-        ):
-            records = _Work(_prepare(jobs, store), crew, store, claims, seen).do()
-    finally:
-        crew.close()
-        if not isinstance(crew, Alone):
+            for job in jobs:
+                if store.is_done(job.key):
+                    store.check(job)
+        left = [job for job in jobs if store is None or not store.is_done(job.key)]
+        done = len(jobs) - len(left)
+        try:
+            with count("runs", len(jobs), wanted=progress, done=done) as advance:
+                for job, run in _compute(left, workers):
+                    if store is None:
+                        kept[job.key] = run
+                    else:
+                        store.write(job.key, run)
+                    done += 1
+                    advance()
+        except (OSError, _WorkersDiedError) as problem:
+            where = "done" if store is None else f"stored in {store.folder}"
+            rest = f"{done} of {len(jobs)} runs are {where}"
+            if isinstance(problem, _WorkersDiedError):
+                raise ModelError(f"{problem} {rest}") from problem
+            if store is None:
+                raise
+            raise store.explain(problem, f"{rest}; make room and run the same again") from problem
+        finally:
             set_threads(threads)
-    if store is not None:
-        store.close()
-    keys = [(job.model.label, job.agent.label, job.seed) for job in jobs]
-    load = records.__getitem__ if store is None else store.read
-    return Results(keys, lambda i: load(jobs[i].key))
+    cells = [(job.model.label, job.agent.label, job.told["seed"]) for job in jobs]
+    load = kept.__getitem__ if store is None else store.read
+    models = {one.label: one.point for one in grid.models}
+    agents = {one.label: one.point for one in grid.agents}
+    return Results(cells, lambda i: load(jobs[i].key), models, agents)
+
+
+def connect_dask(address: str) -> tuple[Any, Callable[[], None]]:
+    """(an executor of the Dask scheduler at this address, a function that leaves it)."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise ModelError("--dask needs the package distributed: pip install 'pkd[dask]'") from None
+    try:
+        client = distributed.Client(address, timeout=DASK_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as problem:
+        said = " ".join(str(problem).split()) or type(problem).__name__
+        raise ModelError(f"no Dask scheduler answers at {address}: {said}") from problem
+    return client.get_executor(), client.close
 
 
 def _prepare(jobs: list[Job], store: Store | None) -> list[Job]:
-    """The jobs with what those of one model share, and with the files of their checkpoints."""
-    agents = list({job.agent.label: job.agent for job in jobs}.values())
-    models = {job.model.label: job.model for job in jobs}
-    shared = {label: prepare(model, agents) for label, model in models.items()}
+    """The jobs with what those of one model share, and with the files of their checkpoints.
+
+    The optimum is planned here, and the kernels are compiled before workers start.
+    """
+    agents: dict[str, AgentSpec] = {job.agent.label: job.agent for job in jobs}
+    shared: dict[str, tuple[float, str]] = {}
     ready = []
     for job in jobs:
-        checkpoint = None if store is None else str(store.checkpoint(job.key).absolute())
-        ready.append(attrs.evolve(job, prepared=shared[job.model.label], checkpoint=checkpoint))
+        label = job.model.label
+        if label not in shared:
+            world = job.model.build()
+            for agent in (spec.build() for spec in agents.values()):
+                if isinstance(agent, Optimism):
+                    learn(world.compiled, world.law, 1, optimism=agent, optimal_value=0.0)
+            shared[label] = world.optimum, world.fingerprint
+            keep_world(label, world)
+        optimum, fingerprint = shared[label]
+        file = None if store is None else str(store.checkpoint(job.key).absolute())
+        ready.append(attrs.evolve(job, optimum=optimum, fingerprint=fingerprint, checkpoint=file))
     return ready
 
 
-class _Work:
-    """The jobs of one call: some wait, some are computed here, some by other processes."""
-
-    def __init__(
-        self,
-        jobs: list[Job],
-        crew: Crew,
-        store: Store | None,
-        claims: Claims | None,
-        watch: Watch | None,
-    ) -> None:
-        self.jobs, self.crew, self.store, self.claims, self.watch = jobs, crew, store, claims, watch
-        self.waiting = deque(jobs)
-        self.elsewhere: deque[Job] = deque()  # claimed by other processes
-        self.running: dict[Future[Record], Job] = {}
-        self.records: dict[str, Record] = {}  # where there is no store
-        self.attempts: Counter[str] = Counter()
-        self.done = 0
-
-    def do(self) -> dict[str, Record]:
-        """Computes all jobs; with a store the records are in its files."""
+def _compute(jobs: list[Job], workers: int | Executor) -> Iterator[tuple[Job, Run]]:
+    """Each job with its run, as it is finished; a pool whose worker dies is replaced."""
+    if workers == 1:
+        for job in jobs:
+            with _name_job(job):
+                run = run_job(job, alone=True)
+            yield job, run
+        return
+    left, deaths = {job.key: job for job in jobs}, 0
+    started: list[Any] = []
+    while left:
         try:
-            self._do()
-        except OSError as problem:
-            if self.store is None:
-                raise
-            rest = f"{self._say_done()}; make room and run the same again"
-            raise self.store.explain(problem, rest) from problem
-        return self.records
-
-    def _do(self) -> None:
-        while self.waiting or self.running or self.elsewhere:
-            self._submit()
-            if self.running:
-                self._collect()
-            elif self.elsewhere:
-                time.sleep(POLL_SECONDS)
-                self.waiting, self.elsewhere = self.elsewhere, deque()
-        if self.claims is not None and self.store is not None:
-            for job in self.jobs:
-                self.claims.sweep(job.key, self.store.clean)
-
-    def _submit(self) -> None:
-        while self.waiting and len(self.running) < self.crew.room:
-            job = self.waiting.popleft()
-            if self._is_done(job):
-                continue
-            if self.claims is not None and not self.claims.take(job.key):
-                self.elsewhere.append(job)
-                continue
-            if self._is_done(job):  # finished between the look and the claim
-                self._release(job)
-                continue
-            self._start(job)
-
-    def _start(self, job: Job) -> None:
-        try:
-            self.running[self.crew.submit(job)] = job
+            with _open_pool(workers) as pool:
+                futures = {pool.submit(run_job, job): job for job in left.values()}
+                started = list((getattr(pool, "_processes", None) or {}).values())
+                try:
+                    for future in as_completed(futures):
+                        job = futures.pop(future)
+                        with _name_job(job):
+                            run = future.result()
+                        yield left.pop(job.key), run
+                        deaths = 0
+                finally:
+                    for future in futures:
+                        future.cancel()
         except BrokenExecutor as problem:
-            self._retry(job, problem)
-            self.crew.renew()
+            if any(process.exitcode == UNGUARDED for process in started):
+                raise ModelError(
+                    f"workers={workers} runs this script again in every worker, and that would "
+                    'start workers, too; put the call under `if __name__ == "__main__":`, or '
+                    "use workers=1"
+                ) from None
+            deaths += 1
+            first = next(iter(left.values()))
+            if isinstance(workers, Executor) or deaths == MOST_DEATHS:
+                raise _WorkersDiedError(
+                    f"{first}: a worker process died {deaths} times while this job or another was "
+                    f"computed ({problem}); is there enough memory?"
+                ) from problem
 
-    def _collect(self) -> None:
-        finished, _ = wait(self.running, timeout=None, return_when=FIRST_COMPLETED)
-        broken: BrokenExecutor | None = None
-        for future in finished:
-            job = self.running.pop(future)
-            try:
-                self._keep(job, future.result())
-            except BrokenExecutor as problem:
-                broken = problem
-                self._retry(job, problem)
-            except ModelError as problem:
-                raise ModelError([f"{job}: {finding}" for finding in problem.findings]) from problem
-        if broken is not None:
-            for job in self.running.values():
-                self._retry(job, broken)
-            self.running.clear()
-            if not self.crew.renew():
-                raise ModelError(f"the executor broke down: {broken}; {self._say_done()}")
 
-    def _keep(self, job: Job, record: Record) -> None:
-        if self.store is None:
-            self.records[job.key] = record
-        else:
-            self.store.write(job.key, record)
-        self._release(job)
-        self._finish(record, computed=True)
-
-    def _retry(self, job: Job, problem: BaseException) -> None:
-        self.attempts[job.key] += 1
-        if self.attempts[job.key] >= MOST_ATTEMPTS:
-            raise ModelError(
-                f"{job}: a worker process died {MOST_ATTEMPTS} times while it was computed or "
-                f"waited ({problem}); is there enough memory? {self._say_done()}"
-            ) from problem
-        self._release(job)
-        self.waiting.appendleft(job)
-
-    def _release(self, job: Job) -> None:
-        if self.claims is not None and job.key in self.claims.held:
-            self.claims.release(job.key)
-
-    def _is_done(self, job: Job) -> bool:
-        if self.store is None or not self.store.is_done(job.key):
-            return False
-        self._finish(self.store.check(job), computed=False)
-        return True
-
-    def _finish(self, record: Record, *, computed: bool) -> None:
-        self.done += 1
-        if self.watch is not None:
-            self.watch.finish(record, computed=computed)
-
-    def _say_done(self) -> str:
-        kept = "done" if self.store is None else f"stored in {self.store.folder}"
-        return f"{self.done} of {len(self.jobs)} runs are {kept}"
+class _WorkersDiedError(Exception):
+    """Workers die again and again."""
 
 
 @contextmanager
-def _watching(watch: Watch | None, total: int) -> Iterator[Watch | None]:
-    if watch is None:
-        yield None
-        return
-    watch.begin(total)
+def _name_job(job: Job) -> Iterator[None]:
     try:
-        yield watch
+        yield
+    except ModelError as problem:
+        raise ModelError([f"{job}: {finding}" for finding in problem.findings]) from problem
+
+
+@contextmanager
+def _open_pool(workers: int | Executor) -> Iterator[Executor]:
+    """A pool of processes that ends with the block, or the executor that the user gave."""
+    if not isinstance(workers, int):
+        yield workers
+        return
+    # Not by fork: a process whose threads hold locks must not be forked.
+    pool = ProcessPoolExecutor(
+        limit_processes(workers), get_context("spawn"), initializer=_leave_with_parent
+    )
+    try:
+        yield pool
     finally:
-        watch.end()
+        # Running jobs are dropped, too: an interrupt must not wait for them.
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
 
 
-class _Bar:
-    """A progress bar over runs, with the time left."""
+def _leave_with_parent() -> None:
+    """A worker whose parent was killed would wait for work forever."""
 
-    bar: Any
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
 
-    def begin(self, total: int) -> None:
-        from tqdm import tqdm
+    threading.Thread(target=watch, daemon=True, name="pkd-parent").start()
 
-        self.bar = tqdm(total=total, unit="run", leave=False)
 
-    def finish(self, record: Record, *, computed: bool) -> None:
-        if not computed:
-            self.bar.initial += 1  # what was there already says nothing about the speed
-        self.bar.update()
-
-    def end(self) -> None:
-        self.bar.close()
+def _check_workers(workers: Any, jobs: Iterable[Job]) -> None:
+    """A ModelError where workers are neither a number nor an executor, or cannot get the jobs."""
+    is_number = isinstance(workers, int) and not isinstance(workers, bool)
+    if is_number and workers > 1 and getattr(current_process(), "_inheriting", False):
+        os._exit(UNGUARDED)  # a worker that imports the script of its parent: the parent says so
+    if not (is_number and 1 <= workers <= MOST_WORKERS) and not hasattr(workers, "submit"):
+        raise ModelError(
+            f"workers is {show(workers)}; expected a whole number from 1 to {MOST_WORKERS}, or an "
+            "executor with submit(function, *arguments), such as concurrent.futures gives"
+        )
+    if is_number and workers == 1:
+        return
+    findings = []
+    for part in {id(part): part for job in jobs for part in (job.model, job.agent)}.values():
+        try:
+            pickle.dumps(part)
+        except Exception as problem:  # noqa: BLE001 - objects of the user raise anything here
+            findings.append(
+                f"{part.label} cannot be sent to another process: {problem}; define it at the "
+                "top of a module, name it by words such as module:object, or use workers=1"
+            )
+    if findings:
+        raise ModelError(findings)

@@ -1,34 +1,63 @@
-"""`Results`: the records of an experiment, in memory or in its folder, and their tidy forms.
+"""`Results`: the runs of an experiment, in memory or in its folder, as tables, figures, statistics.
 
-A large experiment does not fit into memory, so a record of a folder is read when it is asked for.
+A large experiment does not fit into memory, so a run of a folder is read when it is asked for.
+Runs of a sweep have parameters. A setting of all parameters but the one that is looked at is an
+instance: an interval of three instances or more is over instances, of which each is the mean of its
+seeds; of fewer it is over seeds, of which each is the mean of the instances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import statistics as plain_statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pkd.experiments.record import Record
+from pkd.expect import key, one_of, require, show
+from pkd.experiments.axes import EPISODES, Bounds, find_lines, find_slopes
+from pkd.experiments.statistics import (
+    Pair,
+    Profile,
+    compare_all,
+    compare_pair,
+    correct,
+    fit_slope,
+    profile_performance,
+    rank_agents,
+)
+from pkd.experiments.store import Store
+from pkd.experiments.sweep import Point
+from pkd.files.atomic import write_csv
 from pkd.model import ModelError
-from pkd.results.files import write_csv
-from pkd.results.plots import thin
+from pkd.results.run import Run
+from pkd.show.intervals import FEWEST, Interval, mean_interval, say_mean
+from pkd.show.plots import ROWS, Line, Style, choose_styles, draw_lines, draw_regret, thin
+from pkd.show.saving import save_figure
+from pkd.show.tables import Cell, format_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Results", "load_results"]
+__all__ = ["GOAL", "HEADERS", "Entry", "Results", "load_results"]
 
+GOAL = 0.95  # of the gain
+HEADERS = (
+    "replan", "return per episode", "return at the end", "regret", "regret is",
+    f"episodes to {GOAL:.0%} of the gain", "violations", "guarantee", "seconds",
+)  # fmt: skip
 COLUMNS = (
-    "model", "agent", "seed", "episodes", "optimal_value", "regret", "regret_is",
+    "seed", "episodes", "replan", "optimal_value", "regret", "regret_is",
     "return_per_episode", "last_value", "violations", "guarantee", "seconds",
 )  # fmt: skip
 POINTS = 100  # of a curve in a long table
 
 
-class Cell(NamedTuple):
+class Entry(NamedTuple):
     """One run of the grid."""
 
     model: str
@@ -40,8 +69,7 @@ class Results:
     """The runs of an experiment, in the order of its grid.
 
     >>> import pkd
-    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> results = pkd.experiment({"coin": coin}, {"a": "mvp", "b": "greedy"}, 100, seeds=2)
     >>> results.agents
     ('a', 'b')
@@ -50,10 +78,18 @@ class Results:
     ([0, 1, 0, 1], ['exact'])
     """
 
-    def __init__(self, cells: Sequence[tuple[str, str, int]], load: Callable[[int], Record]):
-        self.cells = tuple(Cell(*cell) for cell in cells)
+    def __init__(
+        self,
+        cells: Sequence[tuple[str, str, int]],
+        load: Callable[[int], Run],
+        models: Mapping[str, Point] | None = None,
+        agents: Mapping[str, Point] | None = None,
+        styles: Mapping[str, Style] | None = None,
+    ):
+        self.cells = tuple(Entry(*cell) for cell in cells)
         self._load = load
-        self._rows: dict[int, tuple[Any, ...]] = {}
+        self._points = models or {}, agents or {}
+        self.styles = styles or choose_styles(self.agents)  # of each agent, in every figure
         self._places: dict[tuple[str, str], list[int]] = {}
         for i, (model, agent, _) in enumerate(self.cells):
             self._places.setdefault((model, agent), []).append(i)
@@ -68,10 +104,10 @@ class Results:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def __getitem__(self, place: int) -> Record:
+    def __getitem__(self, place: int) -> Run:
         return self._load(range(len(self))[place])
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Run]:
         return (self[i] for i in range(len(self)))
 
     @property
@@ -84,24 +120,108 @@ class Results:
         """The labels of the agents."""
         return tuple(dict.fromkeys(cell.agent for cell in self.cells))
 
-    def records(self, model: str, agent: str) -> list[Record]:
-        """The records of one agent on one model, one for each seed."""
+    @property
+    def parameters(self) -> dict[str, tuple[Cell, ...]]:
+        """The parameters of the sweep, each with its values."""
+        found: dict[str, dict[Cell, None]] = {}
+        for which, names in ((0, self.models), (1, self.agents)):
+            for name in names:
+                for parameter, value in self.point(which, name).values.items():
+                    found.setdefault(parameter, {})[value] = None
+        return {key: tuple(values) for key, values in found.items()}
+
+    def select(
+        self,
+        models: str | Sequence[str] | None = None,
+        agents: str | Sequence[str] | None = None,
+        **values: Any,
+    ) -> Results:
+        """The runs of these models and agents where parameters have these values, or one of them.
+
+        Names are labels, with or without what a sweep adds. Agents keep their colours.
+        """
+        wanted = [None if one is None else set(_as_list(one)) for one in (models, agents)]
+        allowed = {key: _as_list(value) for key, value in values.items()}
+        parameters = self.parameters
+        if unknown := [key for key in allowed if key not in parameters]:
+            raise ModelError(
+                f"there is no parameter {', '.join(unknown)}; expected one of "
+                f"{', '.join(parameters) or 'none: no sweep'}"
+            )
+        kept = [
+            i
+            for i, cell in enumerate(self.cells)
+            if all(
+                names is None or names & {name, self.point(which, name).base}
+                for which, (names, name) in enumerate(zip(wanted, cell[:2], strict=True))
+            )
+            and all(self._coordinates(cell).get(key, ...) in one for key, one in allowed.items())
+        ]
+        if not kept:
+            raise ModelError(
+                f"no run is left; expected models of {list(self.models)[:9]}, agents of "
+                f"{list(self.agents)} and values of {parameters}"
+            )
+        cells = [self.cells[i] for i in kept]
+        return Results(cells, lambda i: self[kept[i]], *self._points, self.styles)
+
+    def runs(self, model: str, agent: str) -> list[Run]:
+        """The runs of an agent on a model, one for each seed."""
+        require(key("model", model), key("agent", agent))
         if (model, agent) not in self._places:
             raise ModelError(
-                f"there are no runs of {agent!r} on {model!r}; expected agents of "
-                f"{list(self.agents)} and models of {list(self.models)}"
+                f"there are no runs of the agent {show(agent)} on the model {show(model)}; "
+                f"expected agents of {list(self.agents)} and models of {list(self.models)}"
             )
         return [self[i] for i in self._places[model, agent]]
 
     def curves(self, model: str, agent: str, episodes: np.ndarray | None = None) -> np.ndarray:
         """Cumulative regret, (seeds, episodes); episodes: which, from 0."""
-        chosen: Any = slice(None) if episodes is None else episodes
-        return np.array([record.regret[chosen] for record in self.records(model, agent)])
+        runs = self.runs(model, agent)
+        if episodes is None:
+            return np.array([run.regret for run in runs])
+        most = len(runs[0].regret)
+        try:
+            chosen = np.asarray(episodes)
+        except ValueError:  # lists of different lengths
+            chosen = np.zeros(())
+        if (
+            chosen.ndim != 1
+            or chosen.dtype.kind not in "iu"
+            or not ((chosen >= 0) & (chosen < most)).all()
+        ):
+            raise ModelError(
+                f"episodes is {show(episodes)}; expected whole numbers from 0 to {most - 1}"
+            )
+        return np.array([run.regret[chosen] for run in runs])
+
+    def regrets(self, at: int | Sequence[int] | None = None, against: str = "world") -> np.ndarray:
+        """Cumulative regret after `at` episodes, (runs,) or (runs, numbers); None: at the end.
+
+        against: the best policy of the "world"; or, where learners have another model, "model", the
+        optimal policy of that model under the law of its problem, as it fares in the world.
+        """
+        if against == "model":
+            least = [
+                run.optimal_value - run.config.get("model_optimum", run.optimal_value)
+                for run in self
+            ]
+            spent = np.array([len(run.returns) for run in self])
+            off = np.array(least) * spent if at is None else np.multiply.outer(least, np.array(at))
+            return np.asarray(self.regrets(at) - off)
+        require(one_of("against", against, ("world", "model")))
+        if at is None:
+            return np.array([row[len(self.names) + COLUMNS.index("regret")] for row in self._rows])
+        places = np.asarray(at) - 1
+        shortest = min(row[len(self.names) + 1] for row in self._rows)
+        if places.min() < 0 or places.max() >= shortest:
+            raise ModelError(f"at is {at!r}; expected numbers of episodes from 1 to {shortest}")
+        return np.array([run.regret[places] for run in self])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """One row for each run, as columns: its names, its regret, and what it is worth."""
-        rows = [self._row(i) for i in range(len(self))]
-        return {name: np.array([row[i] for row in rows]) for i, name in enumerate(COLUMNS)}
+        """One row for each run, as columns: its names, its parameters, and what it is worth."""
+        columns = [*self.names, *COLUMNS]
+        return {name: np.array([row[i] for row in self._rows]) for i, name in enumerate(columns)}
 
     def frame(self) -> pd.DataFrame:
         """`arrays` as a pandas frame; pandas must be installed."""
@@ -116,50 +236,239 @@ class Results:
     def to_csv(self, path: str | Path, *, curves: bool = False) -> None:
         """One line for each run; curves: one for each run and each of some hundred episodes."""
         if not curves:
-            write_csv(path, COLUMNS, (self._row(i) for i in range(len(self))))
+            write_csv(path, [*self.names, *COLUMNS], self._rows)
             return
-        headers = ("model", "agent", "seed", "episode", "regret", "regret_is")
+        headers = (*self.names, "seed", "episode", "regret", "regret_is")
         write_csv(path, headers, self._list_points())
 
-    def _list_points(self) -> Iterator[tuple[Any, ...]]:
-        for cell, record in zip(self.cells, self, strict=True):
-            regret, chosen = record.regret, thin(len(record.returns), POINTS)
-            for k in chosen:
-                yield (*cell, int(k) + 1, float(regret[k]), record.regret_is)
+    @cached_property
+    def lines(self) -> list[tuple[Cell, ...]]:
+        """A line for each model and agent: its names and parameters, then as HEADERS says."""
+        return [
+            (*self._name(self.cells[places[0]]), *_make_line(self.runs(*key), self._firsts[key[0]]))
+            for key, places in self._places.items()
+        ]
 
-    def _row(self, place: int) -> tuple[Any, ...]:
-        if place not in self._rows:
-            record = self[place]
-            regret, episodes = float(record.regret[-1]), len(record.returns)
-            violations = record.violations
-            self._rows[place] = (
-                *self.cells[place],
-                episodes,
-                record.optimal_value,
-                regret,
-                record.regret_is,
-                record.optimal_value - regret / episodes,
-                float(record.policy_values[-1]),
-                -1 if violations is None else violations,
-                record.guarantee,
-                record.seconds,
+    def table(
+        self,
+        form: str = "plain",
+        *,
+        columns: Sequence[str] | None = None,
+        x: str | None = None,
+        at: int | None = None,
+    ) -> str:
+        """`lines` as plain text, "markdown" or "latex" (with the rules of booktabs).
+
+        columns: which of the headers. x: a row for each value of this parameter and a column for
+        each agent, with the regret after `at` episodes. One model needs no column.
+        """
+        if x is not None:
+            drawn = self.axis(x, at)
+            values = list(dict.fromkeys(value for line in drawn.values() for value in line.x))
+            rows = [[v, *(line.say(v) for line in drawn.values())] for v in values]
+            return format_table([x, *drawn], rows, form)
+        headers = [*self.names, *HEADERS]
+        if columns is None:
+            columns = headers[len({line[0] for line in self.lines}) == 1 :]
+        if unknown := [name for name in columns if name not in headers]:
+            raise ModelError(f"there is no column {unknown}; expected some of {headers}")
+        kept = [headers.index(name) for name in columns]
+        return format_table(columns, [[line[i] for i in kept] for line in self.lines], form)
+
+    def plot(
+        self,
+        bounds: Bounds | None = None,
+        *,
+        x: str | None = None,
+        at: int | None = None,
+        split: str | None = None,
+        show: Sequence[str] = ("regret", "value"),
+        size: tuple[float, float] | None = None,
+        style: Any = None,
+        path: str | Path | None = None,
+    ) -> Figure:
+        """Regret and value over episodes, or regret after `at` episodes against a parameter x.
+
+        bounds: for a model, the bound of the theorem as a function of K, such as
+        `pkd.bounds.ModelBound.of(model)`. x: a parameter, "episodes", "model" or "agent". split: a
+        parameter, of
+        which each value gets a panel. show: panels of each model; only regret where there are more
+        than three. size: inches. style: a style sheet of matplotlib, or its settings. path: where
+        the figure is written, with its fonts.
+        """
+        from matplotlib import style as sheets
+
+        small = {"font.size": 8.0} if split or len(self.models) > ROWS else {}
+        with sheets.context([small, *([] if style is None else _as_list(style))]):
+            if x is not None:
+                parts = {"": self}
+                if split is not None:
+                    values = self.parameters.get(split) or ()
+                    chosen: list[dict[str, Any]] = [{split: v} for v in values]
+                    parts = {f"{split} = {one[split]}": self.select(**one) for one in chosen}
+                panels = {name: part.axis(x, at, bounds) for name, part in parts.items()}
+                figure = draw_lines(panels, x, at or self.least_episodes, size=size)
+            else:
+                groups = {
+                    model: {a: self.runs(m, a) for m, a in self._places if m == model}
+                    for model in self.models
+                }
+                figure = draw_regret(groups, bounds, show=show, size=size, styles=self.styles)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def axis(self, x: str, at: int | None = None, bounds: Bounds | None = None) -> dict[str, Line]:
+        """Regret after `at` episodes against x, as `plot` draws it: a line for each agent."""
+        return find_lines(self, x, at, bounds)
+
+    def slopes(self, x: str, at: int | None = None) -> dict[str, Interval]:
+        """The slope of log regret over log x of each agent, by least squares, with its interval."""
+        return find_slopes(self, x, at)
+
+    def first_value(self, model: str) -> float | None:
+        """The lowest value of a first policy on a model; None where no agent shows one."""
+        require(one_of("model", model, self.models))
+        return self._firsts[model]
+
+    def pair(self, model: str, first: str, second: str) -> Pair:
+        """The regret of one agent less that of another, seed by seed."""
+        return compare_pair(self._final(model, first), self._final(model, second))
+
+    def pairs(self, over: str = "seeds") -> dict[tuple[str, ...], Pair]:
+        """Every two agents on every model, with p corrected by Holm for all of them.
+
+        over="instances": every two agents on all models, each model being one pair of means.
+        """
+        if over == "instances":
+            means = {name: rows.mean(axis=1) for name, rows in self.scores.items()}
+            found = compare_all({name: row.tolist() for name, row in means.items()}, over)
+            return {(a, b): pair for (a, b), pair in found.items()}
+        agents = list(combinations(self.agents, 2))
+        return correct({(m, a, b): self.pair(m, a, b) for m in self.models for a, b in agents})
+
+    def ranks(self, over: str | None = None) -> dict[str, Interval]:
+        """The mean rank of each agent over models and seeds; 1 is the least regret.
+
+        over: of what the interval is, "seeds" or "instances"; None: instances of a sweep, or seeds.
+        """
+        return rank_agents(self.scores, over=over or self.units)
+
+    headers = HEADERS  # of `lines`, after `names`
+
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What is proved about each agent."""
+        place = len(self.names) + COLUMNS.index("guarantee")
+        found = zip(self.cells, self._rows, strict=True)
+        return {cell.agent: str(row[place]) for cell, row in found}
+
+    @property
+    def units(self) -> str:
+        """Over what tests and ranks go: the instances of a sweep, or seeds."""
+        return "instances" if self.parameters and len(self.models) >= FEWEST else "seeds"
+
+    def profile(self) -> Profile:
+        """Shares of runs with at most tau times the regret of the best agent on the model."""
+        return profile_performance(self.scores)
+
+    def slope(self, model: str, agent: str) -> Interval:
+        """The slope of log regret over log episode; 1/2 is regret of the order sqrt(K)."""
+        return fit_slope(self.curves(model, agent))
+
+    @property
+    def scores(self) -> dict[str, np.ndarray]:
+        """Regret at the end, (models, seeds) for each agent."""
+        rows = {a: [self._final(model, a) for model in self.models] for a in self.agents}
+        if len({len(row) for one in rows.values() for row in one}) > 1:
+            raise ModelError("some runs are missing; all models and agents need the same seeds")
+        return {agent: np.array(row) for agent, row in rows.items()}
+
+    def _final(self, model: str, agent: str) -> list[float]:
+        found = self.regrets()
+        return [float(found[i]) for i in self._places.get((model, agent), ())]
+
+    def _list_points(self) -> Iterator[tuple[Any, ...]]:
+        for cell, run in zip(self.cells, self, strict=True):
+            regret = run.regret
+            for k in thin(len(regret), POINTS):
+                yield (*self._name(cell), cell.seed, int(k) + 1, float(regret[k]), run.regret_is)
+
+    def point(self, which: int, label: str) -> Point:
+        """The place in a sweep of a model (0) or an agent (1)."""
+        return self._points[which].get(label) or Point(label)
+
+    def _coordinates(self, cell: Entry) -> dict[str, Cell]:
+        return {**self.point(0, cell.model).values, **self.point(1, cell.agent).values}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns that tell models and agents apart; `episodes` is a column of every run."""
+        return ["model", "agent", *(name for name in self.parameters if name != EPISODES)]
+
+    def _name(self, cell: Entry) -> list[Cell]:
+        told = self._coordinates(cell)
+        bases = [self.point(0, cell.model).base, self.point(1, cell.agent).base]
+        return [*bases, *(told.get(name, "") for name in self.names[2:])]
+
+    @cached_property
+    def _firsts(self) -> dict[str, float | None]:
+        """Of each model the lowest value of a first policy, where the gain starts."""
+        found: dict[str, float | None] = dict.fromkeys(self.models)
+        for cell, (first, _) in zip(self.cells, self._read, strict=True):
+            before = found[cell.model]
+            if not np.isnan(first):
+                found[cell.model] = first if before is None else min(before, first)
+        return found
+
+    @property
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [row for _, row in self._read]
+
+    @cached_property
+    def _read(self) -> list[tuple[float, tuple[Any, ...]]]:
+        """The first value and the row of every run, which is read once for all of them."""
+        return [
+            (
+                float(run.policy_values[0]),
+                (
+                    *self._name(cell),
+                    cell.seed,
+                    len(run.returns),
+                    str(run.config.get("replan", "")),
+                    run.optimal_value,
+                    regret := float(run.regret[-1]),
+                    run.regret_is,
+                    run.optimal_value - regret / len(run.returns),
+                    float(run.policy_values[-1]),
+                    -1 if run.violations is None else run.violations,
+                    run.guarantee,
+                    run.seconds,
+                ),
             )
-        return self._rows[place]
+            for cell, run in zip(self.cells, self, strict=True)
+        ]
+
+    @property
+    def least_episodes(self) -> int:
+        """Of the shortest run."""
+        return min(int(row[len(self.names) + 1]) for row in self._rows)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | set) else [value]
 
 
 def load_results(folder: str | Path, *, partial: bool = False) -> Results:
     """The results in the folder of an experiment; partial: also where some runs are missing.
 
     >>> import pkd, tempfile
-    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> folder = tempfile.mkdtemp()
     >>> made = pkd.experiment({"coin": coin}, ["greedy"], 100, seeds=2, folder=folder)
     >>> pkd.load_results(folder)[1].regret[-1] == made[1].regret[-1]
     np.True_
     """
-    from pkd.experiments.store import Store
-
     store = Store(folder)
     runs = store.listed()["runs"]
     found = [run for run in runs if store.is_done(run["key"])]
@@ -171,4 +480,36 @@ def load_results(folder: str | Path, *, partial: bool = False) -> Results:
     if not found:
         raise ModelError(f"{folder}: none of {len(runs)} runs is there yet")
     cells = [(run["model"], run["agent"], run["seed"]) for run in found]
-    return Results(cells, lambda i: store.read(found[i]["key"]))
+    models, agents = (
+        {label: Point(*point) for label, point in one.items()}
+        for one in store.listed().get("points", ({}, {}))
+    )
+    return Results(cells, lambda i: store.read(found[i]["key"]), models, agents)
+
+
+def _make_line(runs: list[Run], first: float | None) -> tuple[Cell, ...]:
+    """Means over the seeds, and the median of the episodes to the goal, as HEADERS says.
+
+    first: where the gain starts.
+    """
+    regrets = mean_interval(np.array([run.regret[-1] for run in runs]))
+    episodes, optimum = len(runs[0].returns), runs[0].optimal_value
+    exact = all(run.regret_is == "exact" for run in runs)
+    violations = [run.violations for run in runs]
+    reached: Cell = ""
+    if exact and first is not None:
+        middle = plain_statistics.median(run.episodes_to(GOAL, first) or np.inf for run in runs)
+        reached = (
+            f"> {episodes}" if middle == np.inf else int(middle) if middle % 1 == 0 else middle
+        )
+    return (
+        str(runs[0].config.get("replan", "")),
+        optimum - float(regrets.value) / episodes,
+        float(np.mean([run.policy_values[-1] for run in runs])) if exact else "",
+        say_mean(regrets),
+        "exact" if exact else "estimated",
+        reached,
+        "" if None in violations else sum(number or 0 for number in violations),
+        runs[0].guarantee,
+        round(float(np.mean([run.seconds for run in runs])), 3),
+    )

@@ -1,38 +1,64 @@
-"""What several seeds say: intervals, paired comparisons, ranks, performance profiles, slopes.
+"""What several seeds say: paired comparisons, ranks, performance profiles, slopes.
 
-Every interval is a bootstrap interval over seeds (`pkd.results.intervals`); a range from the lowest
-to the highest seed is never shown, because it grows with the number of seeds. scipy is imported
-when a number is asked for. Scores are regrets: less is better.
+Intervals are those of `pkd.show.intervals`; a range from the lowest to the highest seed is never
+shown, because it grows with the number of seeds. Scores are regrets: less is better.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from itertools import combinations
+from typing import NamedTuple, TypeVar
 
+import attrs
 import numpy as np
 
 from pkd.model import ModelError
-from pkd.results.intervals import LEVEL, Interval, bootstrap_mean
+from pkd.show.intervals import LEVEL, Interval, mean_interval, share_interval
 
 __all__ = [
-    "Interval", "Pair", "Profile", "bootstrap_mean", "compare_pairs", "fit_slope",
-    "profile_performance", "rank_agents",
+    "ALPHA", "Pair", "Profile", "compare_all", "compare_pair", "correct", "count_seeds",
+    "fit_slope", "list_ranks", "profile_performance", "rank_agents",
 ]  # fmt: skip
 
-EXACT = 10_000  # sign changes that are all tried; more are sampled
+ALPHA = 0.05  # the level of tests
+ALL_FLIPS = 13  # seeds of which all changes of signs are tried; of more a sample
+FLIPS = 9_999  # of that sample
 FIRST_SHARE = 0.1  # of the episodes that a slope leaves out
 
+Key = TypeVar("Key")
 
-class Pair(NamedTuple):
+
+@attrs.frozen
+class Pair:
     """One agent less another on the same seeds."""
 
     difference: float  # the mean; below 0: the first has less regret
-    low: float
+    low: float  # Student's interval of the mean difference
     high: float
-    p: float  # of the two-sided test that the sign of each difference is chance
+    p: float  # of the two-sided test that the sign of each difference is chance; corrected by Holm
     seeds: int
+    comparisons: int = 1  # for which p is corrected
+    units: str = "seeds"  # what is paired: seeds, or instances of a sweep
+
+    @property
+    def differs(self) -> bool:
+        """Whether p is at most 0.05."""
+        return self.p <= ALPHA
+
+    @property
+    def seeds_needed(self) -> int:
+        """The fewest seeds with which p can reach 0.05."""
+        return count_seeds(self.comparisons)
+
+    def __str__(self) -> str:
+        said = f"{self.difference:.6g} ({self.low:.6g} to {self.high:.6g}), p = {self.p:.2g}"
+        many = f" after Holm for {self.comparisons} comparisons" if self.comparisons > 1 else ""
+        few = ""
+        if self.seeds < self.seeds_needed:
+            few = f"; {self.seeds_needed} {self.units} at least can reach {ALPHA:g}"
+        return f"{said}{many}, {self.seeds} {self.units}{few}"
 
 
 class Profile(NamedTuple):
@@ -42,15 +68,15 @@ class Profile(NamedTuple):
     shares: dict[str, Interval]  # of each agent, (T,)
 
 
-def compare_pairs(first: Sequence[float], second: Sequence[float], level: float = LEVEL) -> Pair:
+def compare_pair(first: Sequence[float], second: Sequence[float], level: float = LEVEL) -> Pair:
     """The mean difference of two agents, run by run on the same seeds, with its interval.
 
-    The test changes the signs of the differences in all 2^n ways (or in 10,000 random ones): p is
-    the share of them whose mean is as far from 0 as the observed one.
+    The test changes the signs of the differences in all 2^n ways (of more than 13 seeds: in 9,999
+    random ones): p is the share of them whose mean is as far from 0 as the observed one. So p is at
+    least 2^(1 - n).
 
-    >>> pair = compare_pairs([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    >>> pair.difference, pair.p  # 2 of the 8 ways: all minus, all plus
-    (-2.0, 0.25)
+    >>> print(compare_pair([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]))  # 2 of the 8 ways
+    -2 (-4.48414 to 0.484138), p = 0.25, 3 seeds; 6 seeds at least can reach 0.05
     """
     one, other = np.asarray(first, float), np.asarray(second, float)
     if one.shape != other.shape or one.ndim != 1 or not one.size:
@@ -59,25 +85,62 @@ def compare_pairs(first: Sequence[float], second: Sequence[float], level: float 
             f"{other.size} runs"
         )
     difference = one - other
-    mean, low, high = bootstrap_mean(difference, level)
-    return Pair(float(mean), float(low), float(high), _flip_signs(difference), one.size)
+    mean, low, high = map(float, mean_interval(difference, level))
+    return Pair(mean, low, high, _flip_signs(difference), one.size)
 
 
-def rank_agents(scores: Mapping[str, np.ndarray], level: float = LEVEL) -> dict[str, Interval]:
+def compare_all(
+    scores: Mapping[str, Sequence[float]], units: str = "seeds"
+) -> dict[tuple[str, str], Pair]:
+    """Every two agents on the same seeds or instances, with p corrected by Holm for all."""
+    pairs = {(a, b): compare_pair(scores[a], scores[b]) for a, b in combinations(scores, 2)}
+    return correct({key: attrs.evolve(pair, units=units) for key, pair in pairs.items()})
+
+
+def correct(pairs: Mapping[Key, Pair]) -> dict[Key, Pair]:
+    """The same comparisons with p corrected by Holm: the chance of any false alarm is at most p.
+
+    The i-th smallest of m is multiplied by m + 1 - i, and is never below one that is smaller.
+    """
+    found, most = {}, 0.0
+    for i, key in enumerate(sorted(pairs, key=lambda key: pairs[key].p)):
+        most = max(most, min(1.0, (len(pairs) - i) * pairs[key].p))
+        found[key] = attrs.evolve(pairs[key], p=most, comparisons=len(pairs))
+    return {key: found[key] for key in pairs}
+
+
+def count_seeds(comparisons: int = 1) -> int:
+    """The fewest seeds with which the sign-flip test can reach 0.05: comparisons 2^(1 - n) <= 0.05.
+
+    >>> count_seeds(), count_seeds(6), count_seeds(45)
+    (6, 8, 11)
+    """
+    return 1 + math.ceil(math.log2(comparisons / ALPHA))
+
+
+def rank_agents(
+    scores: Mapping[str, np.ndarray], level: float = LEVEL, over: str = "seeds"
+) -> dict[str, Interval]:
     """The mean rank of each agent, 1 the best, ties shared; scores: (models, seeds) each.
 
-    Agents are ranked in every (model, seed). The interval is over seeds: the ranks of one seed are
-    first averaged over the models.
+    Agents are ranked in every (model, seed). The interval is over seeds, of which each is the mean
+    over models, or over "instances", the models, of which each is the mean over seeds.
 
     >>> ranks = rank_agents({"a": np.array([[1.0, 2.0]]), "b": np.array([[3.0, 2.0]])})
-    >>> float(ranks["a"].mean), float(ranks["b"].mean)
+    >>> float(ranks["a"].value), float(ranks["b"].value)
     (1.25, 1.75)
     """
-    from scipy.stats import rankdata
+    rows = list_ranks(scores, over)
+    return {name: mean_interval(np.array(row), level) for name, row in rows.items()}
 
+
+def list_ranks(scores: Mapping[str, np.ndarray], over: str = "seeds") -> dict[str, list[float]]:
+    """The rank of each agent for each seed, the mean over the models, or the other way round."""
     table = _stack(scores)
-    by_seed = rankdata(table, axis=0).mean(axis=1)  # (agents, seeds)
-    return {name: bootstrap_mean(row, level) for name, row in zip(scores, by_seed, strict=True)}
+    less = (table[:, None] > table).sum(axis=1)
+    equal = (table[:, None] == table).sum(axis=1)
+    ranks = (less + (equal + 1) / 2).mean(axis=2 if over == "instances" else 1)
+    return dict(zip(scores, ranks.tolist(), strict=True))
 
 
 def profile_performance(
@@ -85,10 +148,11 @@ def profile_performance(
 ) -> Profile:
     """The performance profile: the share of (model, seed) with regret <= tau times the best.
 
-    The best is the agent with the least mean regret on the model. scores: (models, seeds) each.
+    The best is the agent with the least mean regret on the model, taken as known. The interval is
+    that of a share of independent runs. scores: (models, seeds) each.
 
     >>> scores = {"a": np.array([[1.0, 1.0]]), "b": np.array([[3.0, 1.5]])}
-    >>> profile_performance(scores, taus=[1.0, 2.0]).shares["b"].mean
+    >>> profile_performance(scores, taus=[1.0, 2.0]).shares["b"].value
     array([0. , 0.5])
     """
     table = _stack(scores)
@@ -100,7 +164,7 @@ def profile_performance(
     shares = {}
     for name, row in zip(scores, table, strict=True):
         within = row[:, :, None] <= points * best[:, None, None]  # (models, seeds, T)
-        shares[name] = bootstrap_mean(within.mean(axis=0), level)
+        shares[name] = share_interval(within.sum(axis=(0, 1)), row.size, level)
     return Profile(points, shares)
 
 
@@ -111,7 +175,7 @@ def fit_slope(curves: np.ndarray, level: float = LEVEL, skip: float = FIRST_SHAR
     first share `skip` of the episodes is left out. The fit is at points that are even in log k.
 
     >>> k = np.arange(1, 1001)
-    >>> round(float(fit_slope(np.array([3 * np.sqrt(k), 5 * np.sqrt(k)])).mean), 9)
+    >>> round(float(fit_slope(np.array([3 * np.sqrt(k), 5 * np.sqrt(k)])).value), 9)
     0.5
     """
     curves = np.atleast_2d(np.asarray(curves, float))
@@ -123,25 +187,19 @@ def fit_slope(curves: np.ndarray, level: float = LEVEL, skip: float = FIRST_SHAR
     chosen = curves[:, k - 1]
     if not (chosen > 0).all():
         raise ModelError("a slope needs positive regret in the episodes that it is fitted to")
-    return bootstrap_mean(np.polyfit(np.log(k), np.log(chosen).T, 1)[0], level)
+    return mean_interval(np.polyfit(np.log(k), np.log(chosen).T, 1)[0], level)
 
 
 def _flip_signs(difference: np.ndarray) -> float:
     """The two-sided p of a sign-flip test."""
-    from scipy.stats import permutation_test
-
-    if difference.size < 2:
-        return 1.0
-    return float(
-        permutation_test(
-            (difference,),
-            np.mean,
-            permutation_type="samples",
-            n_resamples=EXACT,
-            vectorized=True,
-            rng=np.random.default_rng(0),
-        ).pvalue
-    )
+    count = difference.size
+    if count <= ALL_FLIPS:
+        signs = 1 - 2 * (np.arange(2**count)[:, None] >> np.arange(count) & 1)
+    else:
+        drawn = np.random.default_rng(0).integers(0, 2, (FLIPS, count))
+        signs = np.vstack([np.ones(count), 1 - 2 * drawn])  # what was observed is one of them
+    rounding = 1e-12 * np.abs(difference).sum()
+    return float((np.abs(signs @ difference) >= abs(difference.sum()) - rounding).mean())
 
 
 def _stack(scores: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 Layer t = h - 1 holds the states in which the h-th action is about to be chosen, with the CHANCE
 states before it. After the last action comes the settlement, whose states are kept apart because
-`last_step` rules there. Nothing unreachable is asked of the model, and each question is asked once.
+`last_step` rules there. Nothing unreachable is asked of the model, and one walk asks each
+question once.
 
-The words block, node, cell and landing are explained in `pkd.graph`.
+The words block, node, cell and landing are explained in `pkd.explore.graph`.
 
 A worked example: x is a coin (0 or 1), y is `Queue((a,))`, the last action, and `step` returns
 `[(1.0, queue.push(b).pop(), ("coin", queue.oldest))]`. An explicit walk finds 2 x 2 nodes,
@@ -19,20 +20,22 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pkd.explore.index import Manner, QueuesMatterError, TooManyStatesError, is_pair, overrides
-from pkd.explore.walk import Walker
-from pkd.graph import Graph
-from pkd.limits import Progress, Ticker, find_max_bytes, find_max_states
+from pkd.explore.graph import Graph, QueuesMatterError
+from pkd.explore.index import Manner, TooManyStatesError, is_pair, overrides
+from pkd.explore.limits import TooLargeError, find_max_bytes, find_max_states
+from pkd.explore.walk import read_start, walk
 from pkd.model import PartiallyKnownMDP
+from pkd.progress import count
 from pkd.queue import find_queue
 
 __all__ = [
-    "Progress",
     "QueuesMatterError",
+    "TooLargeError",
     "TooManyStatesError",
     "explore",
     "has_queue",
     "overrides",
+    "read_start",
 ]
 
 
@@ -42,39 +45,23 @@ def explore(
     hide_queues: bool = False,
     max_states: int | None = None,
     strict: bool = True,
-    progress: Progress | None = None,
 ) -> Graph:
     """The graph of everything that can be reached.
 
     hide_queues: walk over blocks instead of single y. max_states: nodes from which on the walk
     gives up with a `TooManyStatesError`; by default what PKD_MAX_STATES says, or what fits into
-    half of the memory. strict: answers are checked as they are used; a model that breaks the
-    contract gets the full report of `check_model`. progress: called with the number of nodes; by
-    default a walk of more than two seconds is shown on the terminal.
+    half of the memory. strict: answers are checked as they are used. `pkd.check.explained` says all
+    that is wrong with a model on which this raises.
 
     >>> import pkd
-    >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
-    >>> coin = pkd.TabularMDP(tosses, [[0.0, 0.0], [1.0, 1.0]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> graph = explore(coin.model())
     >>> graph.n_states, graph.features, list(graph.decision_states(2))
     (2, [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, None), (1, None)])
     """
-    ticker = Ticker()
-    most_states, most_bytes = find_max_states(max_states), find_max_bytes(max_states)
-    manner = Manner(hide_queues, most_states, most_bytes, strict, progress or ticker)
-    with _no_collection():
-        try:
-            return Walker(model, manner).walk()
-        except (QueuesMatterError, TooManyStatesError, MemoryError):
-            raise
-        except Exception:
-            if strict:
-                from pkd.check import explain
-
-                explain(model)
-            raise
-        finally:
-            ticker.close()
+    manner = Manner(hide_queues, find_max_states(max_states), find_max_bytes(max_states), strict)
+    with _no_collection(), count("exploring") as progress:
+        return walk(model, manner, progress)
 
 
 def has_queue(model: PartiallyKnownMDP) -> bool:

@@ -7,14 +7,15 @@ actions of a state, the outcomes of a feature. `pkd.explore.reader` asks for mov
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from pkd.graph import CHANCE_STATE, DECIDE, STOP, Block, Graph, Side
-from pkd.limits import VARIABLE, Progress, TooLargeError, read_resident
+from pkd.expect import require, whole
+from pkd.explore.graph import CHANCE_STATE, DECIDE, STOP, Block, Graph, QueuesMatterError, Side
+from pkd.explore.limits import VARIABLE, TooLargeError, read_resident, refuse_steps
 from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, normalise
 from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
@@ -22,7 +23,6 @@ __all__ = [
     "PROBABILITY_SLACK",
     "Index",
     "Manner",
-    "Progress",
     "QueuesMatterError",
     "TooManyStatesError",
     "intern",
@@ -49,10 +49,6 @@ class TooManyStatesError(TooLargeError):
         )
 
 
-class QueuesMatterError(Exception):
-    """Hiding queues does not pay: moves look at too many entries."""
-
-
 def overrides(model: PartiallyKnownMDP, method: str) -> bool:
     """Whether the class of the model, or the object itself, has its own `method`."""
     return getattr(getattr(model, method), "__func__", None) is not getattr(
@@ -67,47 +63,50 @@ class Manner(NamedTuple):
     max_states: int
     most_bytes: float
     strict: bool
-    progress: Progress
 
 
 class Index:
     """The graph of a model while it grows, with an index of everything in it."""
 
-    def __init__(self, model: PartiallyKnownMDP, manner: Manner) -> None:
+    def __init__(
+        self, model: PartiallyKnownMDP, manner: Manner, progress: Callable[[int], Any]
+    ) -> None:
         horizon, hidden, strict = model.horizon, manner.hidden, manner.strict
-        if strict and (isinstance(horizon, bool) or not _is_whole(horizon) or horizon < 1):
-            raise ModelError(f"horizon is {horizon!r}, not a positive whole number")
+        if strict:
+            require(whole("horizon", horizon, least=1))
+        refuse_steps(horizon)
         self.graph = Graph(model, int(horizon), hidden)
-        self.model, self.hidden, self.strict = model, hidden, strict
-        self.max_states, self.most_bytes = manner.max_states, manner.most_bytes
-        self.progress = manner.progress
+        self.model, self.hidden, self.strict, self.manner = model, hidden, strict, manner
+        self.progress = progress
         self.veil = Veil()
+        self.features: list[Any] = []
+        self.graph.features = self.features
         self.set_index: dict[tuple[Any, ...], int] = {}
         self.feature_index: dict[Any, int] = {}
         self.known_index: dict[Any, int] = {}  # law -> row
         self.block_index = self.graph.block_index
         # [of the settlement][set of outcomes]: block -> landing
         self.landing_index: tuple[list[dict[int, int]], ...] = ([], [])
-        self._letter_list: list[Any] = []
+        self.letter_list: list[Any] = []
         self.n_nodes = 0
         self.layer = 1  # from which the walk goes on, counted from 1
 
-    def _stop_at_look(self) -> None:
+    def stop_at_look(self) -> None:
         """Raises the `Look` again that a bare `except` of the model has swallowed."""
         if self.veil.looked:
             raise Look
 
-    def _intern_landing(self, side: Side, settles: bool, outcomes: int, block: int) -> int:
+    def intern_landing(self, side: Side, settles: bool, outcomes: int, block: int) -> int:
         """A new landing: a set of outcomes with a block."""
         graph = self.graph
-        nodes = self._intern_nodes(side, graph.sets[outcomes], block)
+        nodes = self.intern_nodes(side, graph.sets[outcomes], block)
         self.landing_index[settles][outcomes][block] = len(graph.landings)
         graph.landings.append(nodes)
         graph.landing_block.append(block)
         graph.settling.append(settles)
         return len(graph.landings) - 1
 
-    def _intern_nodes(self, side: Side, states: Iterable[Any], block: int) -> list[int]:
+    def intern_nodes(self, side: Side, states: Iterable[Any], block: int) -> list[int]:
         """The nodes of some x with one block."""
         known = side.of_block.setdefault(block, {})
         settled, place = side is self.graph.settled, self.graph.blocks[block]
@@ -131,13 +130,13 @@ class Index:
         """Stops the walk at its limits, and tells how far it is."""
         self.n_nodes += 1
         # Counted per side: a state may be in the layers and in the settlement.
-        if node >= self.max_states:
-            found = f"more than {self.max_states} states can be reached"
+        if node >= self.manner.max_states:
+            found = f"more than {self.manner.max_states} states can be reached"
             raise TooManyStatesError(found, self.layer, (x, block.y))
         if self.n_nodes % REPORT_NODES == 0:
-            self.progress(self.n_nodes)
+            self.progress(REPORT_NODES)
             held = read_resident()
-            if held > self.most_bytes:
+            if held > self.manner.most_bytes:
                 found = f"{self.n_nodes} states were found"
                 found += f" and {held / 1e9:.3g} GB of memory are in use"
                 raise TooManyStatesError(found, self.layer, (x, block.y))
@@ -153,7 +152,9 @@ class Index:
                 if not self.veil.looked:
                     raise
             if self.veil.looked:
-                raise QueuesMatterError("what a state is depends on the entries of its queue")
+                raise QueuesMatterError(
+                    f"actions(x={x!r}, y={block.y!r}) reads entries of the queue"
+                )
             self.veil.looked = looked
         else:
             actions = self.model.actions(x, block.y)
@@ -170,7 +171,7 @@ class Index:
                 raise ModelError(f"actions(x={x!r}, y={block.y!r}) is {actions!r}")
         return DECIDE, actions
 
-    def _intern_row(self, z: Any) -> int:
+    def intern_row(self, z: Any) -> int:
         graph = self.graph
         if isinstance(z, Known):
             row = self.known_index.get(z.law)
@@ -197,8 +198,8 @@ class Index:
                 raise ModelError(
                     f"outcomes({z!r}) is {states!r}: expected distinct values, at least one"
                 )
-            row = self.feature_index[z] = len(graph.features)
-            graph.features.append(z)
+            row = self.feature_index[z] = len(self.features)
+            self.features.append(z)
             graph.feature_set.append(self._intern_set(states))
         return row
 
@@ -209,19 +210,19 @@ class Index:
                 side.append({})
         return found
 
-    def _place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
+    def place(self, y: Any) -> tuple[int, tuple[Any, ...]]:
         """The block of a given y, and the entries of its queue where queues are hidden."""
         if self.hidden:
-            block, front, back = self._place_hidden(y)
+            block, front, back = self.place_hidden(y)
             return block, front + back
-        return self._place_plain(y), ()
+        return self.place_plain(y), ()
 
-    def _place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
+    def place_hidden(self, y: Any) -> tuple[int, tuple[Any, ...], tuple[Any, ...]]:
         """(block, front, back): the queue's entries before and after the hidden ones."""
         path = find_queue(y)
         if path is None:
             found = self.block_index.get(y)
-            return self._place_plain(y) if found is None else found, (), ()
+            return self.place_plain(y) if found is None else found, (), ()
         queue = get_part(y, path)
         front, hidden, back, dropped = parts(queue)
         if dropped and hidden:  # some were popped unread, some stay: columns would not move evenly
@@ -230,22 +231,22 @@ class Index:
         letters = self.graph.letters
         for entry in front + back:
             if entry not in letters:
-                self._intern_letter(entry)
+                self.intern_letter(entry)
         key = (holed, len(queue))
         found = self.block_index.get(key)
         if found is None:
             found = self._intern_block(key, Block(holed, path, len(queue)))
         return found, front, back
 
-    def _place_plain(self, y: Any) -> int:
+    def place_plain(self, y: Any) -> int:
         """The block of one y."""
         return self._intern_block(y, Block(y, None, 0))
 
     def _intern_block(self, key: Any, block: Block) -> int:
         return intern(self.block_index, self.graph.blocks, key, block)
 
-    def _intern_letter(self, entry: Any) -> int:
-        return intern(self.graph.letters, self._letter_list, entry, entry)
+    def intern_letter(self, entry: Any) -> int:
+        return intern(self.graph.letters, self.letter_list, entry, entry)
 
 
 def intern(index: dict[Any, int], values: list[Any], key: Any, value: Any) -> int:
@@ -264,7 +265,3 @@ def is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
 def is_number(value: object) -> TypeGuard[float]:
     # The slow test comes last.
     return isinstance(value, float | int) or isinstance(value, Real)  # noqa: SIM101
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, Integral)

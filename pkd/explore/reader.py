@@ -10,16 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pkd.explore.index import (
-    PROBABILITY_SLACK,
-    Index,
-    Manner,
-    QueuesMatterError,
-    intern,
-    is_number,
-    overrides,
-)
-from pkd.graph import (
+from pkd.adapters import find_note
+from pkd.explore.graph import (
     CHANCES,
     LAST,
     SETTLED,
@@ -31,7 +23,15 @@ from pkd.graph import (
     Side,
     list_letters,
 )
-from pkd.model import ROUNDING, Known, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.explore.index import (
+    PROBABILITY_SLACK,
+    Index,
+    QueuesMatterError,
+    intern,
+    is_number,
+    overrides,
+)
+from pkd.model import ROUNDING, Known, ModelError, UnknownReward
 from pkd.queue import Look, hide
 
 __all__ = ["Reader"]
@@ -51,13 +51,13 @@ class _Part(NamedTuple):
     made: dict[Any, int]  # node, or (node, prefix) -> cell or LOOKED
 
 
-class Reader(Index):
+class Reader:
     """Asks for moves."""
 
-    def __init__(self, model: PartiallyKnownMDP, manner: Manner) -> None:
-        super().__init__(model, manner)
-        graph, cells = self.graph, self.graph.cells
-        layers, settled = graph.layers, graph.settled
+    def __init__(self, index: Index) -> None:
+        self.index, self.graph, self.model = index, index.graph, index.model
+        self.hidden, self.strict, model = index.hidden, index.strict, index.model
+        cells, layers, settled = self.graph.cells, self.graph.layers, self.graph.settled
         self.parts = (
             _Part(cells[STEP], layers, layers, False, model.step, {}),
             _Part(cells[LAST], layers, settled, True, model.last_step, {}),
@@ -65,17 +65,16 @@ class Reader(Index):
             _Part(cells[SETTLED], settled, settled, True, model.last_step, {}),
         )
         self.shares = overrides(model, "share")
-        self.notes = overrides(model, "note")
+        self.note = find_note(model)
         self.reward_index: dict[Any, int] = {}
         self.note_index: dict[Any, int] = {}
         self.share_index: dict[Any, float] = {}
-        self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
         self.asked = 0  # branches that were asked for with hidden entries
         self.explicit = 0  # branches that an explicit walk would have asked for in their place
 
-    def _split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
+    def split(self, node: int, mask: Mask, part: int) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(prefix, cell) of a node; a prefix holds the oldest entries that the move looks at."""
-        letters = self._letter_list
+        letters = self.index.letter_list
         todo: list[tuple[Any, ...]] = [()]
         for prefix in todo:  # the loop appends to the list that it reads
             cell = self._find_cell(node, prefix, part)
@@ -97,53 +96,52 @@ class Reader(Index):
 
     def _ask(self, node: int, prefix: tuple[Any, ...], part: _Part) -> int:
         """Asks the model for the moves of a cell and writes them down."""
-        cells, origin = part.cells, part.origin
-        x, block = origin.x[node], self.graph.blocks[origin.block[node]]
         if not self.hidden:
-            self._write([(node, x, block.y)], prefix, part)
-            return len(cells.node) - 1
-        hidden = block.length - len(prefix)
-        sizes = len(cells.node), len(cells.reward), len(cells.p)
-        self.veil.looked = False
+            self.ask_all([node], part)
+            return part.made[node]
+        block, veil = self.graph.blocks[part.origin.block[node]], self.index.veil
+        hidden, found = block.length - len(prefix), Cells()
+        veil.looked = False
         try:
-            y = block.fill(hide(prefix, hidden, self.veil))
-            self._write([(node, x, y)], prefix, part)
+            y = block.fill(hide(prefix, hidden, veil))
+            self._write([(node, part.origin.x[node], y)], prefix, part, found)
         except Look:
-            self.veil.looked = True
+            return LOOKED
         except QueuesMatterError:
             raise
         except Exception:
-            if not self.veil.looked:
+            if not veil.looked:
                 raise
-        if self.veil.looked:
-            cells.cut(*sizes)
+        if veil.looked:
             return LOOKED
-        branches = len(cells.p) - sizes[2]
-        self.asked += branches
-        self.explicit += branches * max(len(self.graph.letters), 1) ** hidden
+        part.cells.extend(found)
+        self.asked += len(found.p)
+        self.explicit += len(found.p) * max(len(self.graph.letters), 1) ** hidden
         if self.asked > MANY_BRANCHES and self.explicit < WORTH_HIDING * self.asked:
             raise QueuesMatterError("moves look at nearly all entries")
-        return len(cells.node) - 1
+        return len(part.cells.node) - 1
 
-    def _ask_all(self, nodes: list[int], part: _Part) -> None:
+    def ask_all(self, nodes: list[int], part: _Part) -> None:
         """Asks for the moves of nodes of an explicit walk that were not asked for before."""
         cells, origin, blocks = part.cells, part.origin, self.graph.blocks
         first = len(cells.node)
-        self._write(((n, origin.x[n], blocks[origin.block[n]].y) for n in nodes), (), part)
+        self._write(((n, origin.x[n], blocks[origin.block[n]].y) for n in nodes), (), part, cells)
         part.made.update(zip(nodes, range(first, len(cells.node)), strict=True))
 
     def _write(
-        self, asked: Iterable[tuple[int, Any, Any]], prefix: tuple[Any, ...], part: _Part
-    ) -> None:
-        """Writes down the moves of cells, given as (node, x, y).
+        self, asked: Iterable[tuple[int, Any, Any]], prefix: tuple[Any, ...], part: _Part,
+        cells: Cells,
+    ) -> None:  # fmt: skip
+        """Appends the moves of cells that are given as (node, x, y).
 
         This is the hot loop of every walk: names are looked up once, and calls are for what is new.
         """
-        (cells, origin, target, settles, step, _), graph = part, self.graph
-        strict, hidden, shares, notes = self.strict, self.hidden, self.shares, self.notes
+        (_, origin, target, settles, step, _), graph, index = part, self.graph, self.index
+        strict, hidden, shares = self.strict, self.hidden, self.shares
+        notes = self.note is not None
         reward_of, kinds, choices = self.model.reward, origin.kind, origin.choices
-        find_known, find_feature = self.known_index.get, self.feature_index.get
-        find_block, landing_of = self.block_index.get, self.landing_index[settles]
+        find_known, find_feature = index.known_index.get, index.feature_index.get
+        find_block, landing_of = index.block_index.get, index.landing_index[settles]
         feature_set, known_set = graph.feature_set, graph.known_set
         p_list, add_p, add_row = cells.p, cells.p.append, cells.row.append
         add_landing, add_reward = cells.landing.append, cells.reward.append
@@ -168,17 +166,17 @@ class Reader(Index):
                             total += p
                             row = find_known(z.law) if type(z) is Known else find_feature(z)
                             if row is None:
-                                row = self._intern_row(z)
+                                row = index.intern_row(z)
                             if hidden:
-                                block, front, back = self._place_hidden(y_next)
+                                block, front, back = index.place_hidden(y_next)
                                 cells.ends.append((front, back))
                             else:
                                 found = find_block(y_next)
-                                block = self._place_plain(y_next) if found is None else found
+                                block = index.place_plain(y_next) if found is None else found
                             outcomes = feature_set[row] if row >= 0 else known_set[-1 - row]
                             landing = landing_of[outcomes].get(block)
                             if landing is None:
-                                landing = self._intern_landing(target, settles, outcomes, block)
+                                landing = index.intern_landing(target, settles, outcomes, block)
                             add_landing(landing)
                             add_p(p)
                             add_row(row)
@@ -199,7 +197,7 @@ class Reader(Index):
                                 p_list[k] /= total
                     reward = reward_of(x, y, action)
                     if hidden:
-                        self._stop_at_look()
+                        self.index.stop_at_look()
                     if type(reward) is not float or reward - reward != 0.0 or notes:
                         reward = self._read_reward(cells, reward, x, y, action)
                     add_reward(reward)
@@ -218,7 +216,7 @@ class Reader(Index):
     def _list_branches(self, answer: Iterable[Any]) -> Iterable[Any]:
         """The branches of a step asked with hidden entries, if it has read none of them."""
         branches = answer if isinstance(answer, Mapping) else list(answer)
-        self._stop_at_look()
+        self.index.stop_at_look()
         return branches
 
     def _read_reward(self, cells: Cells, reward: Any, x: Any, y: Any, action: Any) -> float:
@@ -241,9 +239,9 @@ class Reader(Index):
             raise ModelError(
                 f"reward(x={x!r}, y={y!r}, a={action!r}) is {reward!r}, not a finite number"
             )
-        if self.notes:
-            said = self.model.note(x, y, action)
-            self._stop_at_look()
+        if self.note is not None:
+            said = self.note(x, y, action)
+            self.index.stop_at_look()
             note = -1 if said is None else intern(self.note_index, self.graph.notes, said, said)
         if mean >= 0 or note >= 0:
             cells.said[len(cells.reward)] = (mean, note)
@@ -278,7 +276,7 @@ class Reader(Index):
         key = (row, block, cells.ends[-1]) if self.hidden else (row, block)
         if key not in self.share_index:
             share = self.model.share(z, y)
-            self._stop_at_look()
+            self.index.stop_at_look()
             if self.strict and share is not None and not (is_number(share) and 0 < share <= 1):
                 raise ModelError(
                     f"share(z={z!r}, y={y!r}) is {share!r}; expected None or a number in (0, 1]"

@@ -1,14 +1,16 @@
-"""The walk over layers: which nodes can be met before each action, and after the last one."""
+"""The walk over layers: which nodes can be met before each action, and after the last one.
+
+The nodes of a layer are asked in the order of their numbers, so that all numbers follow from the
+model alone: `pkd.engine.table` finds the same ones from the arrays of a table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pkd.explore.index import PROBABILITY_SLACK, is_pair
-from pkd.explore.reader import Reader
-from pkd.graph import (
+from pkd.explore.graph import (
     CHANCE_STATE,
     CHANCES,
     DECIDE,
@@ -22,55 +24,65 @@ from pkd.graph import (
     grow_only,
     join_boxes,
 )
-from pkd.model import ModelError, normalise
+from pkd.explore.index import PROBABILITY_SLACK, Index, Manner, is_pair
+from pkd.explore.reader import Reader
+from pkd.model import ModelError, PartiallyKnownMDP, normalise
 
-__all__ = ["Walker"]
+__all__ = ["read_start", "walk"]
 
 
-class Walker(Reader):
-    """Walks from layer to layer; the reader answers what follows a node."""
+def read_start(
+    model: PartiallyKnownMDP, *, strict: bool = True
+) -> list[tuple[tuple[Any, Any], float]]:
+    """The start states (x, y) with their probabilities, those of probability 0 left out."""
+    start, found = model.start(), list[tuple[Any, float]]()
+    for state, p in start.items() if isinstance(start, Mapping) else [(start, 1.0)]:
+        if strict and not is_pair(state):
+            raise ModelError(f"start() gives {state!r}, not a pair (x, y)")
+        if strict and not p >= 0:
+            raise ModelError(f"start() gives {state!r} the probability {p!r}")
+        if p > 0:
+            found.append((state, float(p)))
+    total = math.fsum(p for _, p in found)
+    if strict and abs(total - 1) > PROBABILITY_SLACK:
+        raise ModelError(f"start() sums to {total!r}, not 1")
+    masses = normalise(p for _, p in found) if strict else [p for _, p in found]
+    return [(state, p) for (state, _), p in zip(found, masses, strict=True)]
 
-    def walk(self) -> Graph:
-        """The graph of the model."""
-        graph = self.graph
-        first = self._read_start()
-        self._walk(first)
-        last, self.layer = graph.members[-1], graph.horizon
-        deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
-        graph.ends = self._close(self._find_image(deciders, LAST), SETTLED)
-        for layer in graph.members.distinct:
-            self._ask_stops(graph.layers, CHANCES, layer)
-        self._ask_stops(graph.settled, SETTLED, graph.ends)
-        for cells in graph.cells:
-            cells.finish()
-        return graph
+
+def walk(model: PartiallyKnownMDP, manner: Manner, progress: Callable[[int], Any]) -> Graph:
+    """The graph of a model: its layers from the start on, then the settlement."""
+    index = Index(model, manner, progress)
+    walker, graph = _Walker(index, Reader(index)), index.graph
+    walker.walk(walker._read_start())
+    last, index.layer = graph.members[-1], graph.horizon
+    deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
+    graph.ends = walker._close(walker._find_image(deciders, LAST), SETTLED)
+    for layer in graph.members.distinct:
+        walker._ask_stops(graph.layers, CHANCES, layer)
+    walker._ask_stops(graph.settled, SETTLED, graph.ends)
+    for cells in graph.cells:
+        cells.finish()
+    return graph
+
+
+class _Walker:
+    """Goes from layer to layer; the reader answers what follows a node."""
+
+    def __init__(self, index: Index, reader: Reader) -> None:
+        self.index, self.reader, self.graph = index, reader, index.graph
+        self._bits: dict[tuple[Any, ...], Mask] = {(): ()}  # entries -> their letters as bits
 
     def _read_start(self) -> dict[int, Mask]:
-        graph, start = self.graph, self.model.start()
-        layer: dict[int, Mask] = {}
-        for state, p in start.items() if isinstance(start, Mapping) else [(start, 1.0)]:
-            if self.strict and not is_pair(state):
-                raise ModelError(f"start() gives {state!r}, not a pair (x, y)")
-            x, y = state
-            if self.strict and not p >= 0:
-                raise ModelError(f"start() gives {state!r} the probability {p!r}")
-            if p > 0:
-                block, entries = self._place(y)
-                [node] = self._intern_nodes(graph.layers, [x], block)
-                graph.start.append((node, entries, float(p)))
-                self._add(layer, {node: {tuple(1 << self._intern_letter(v) for v in entries)}})
-        total = math.fsum(p for *_, p in graph.start)
-        if self.strict and abs(total - 1) > PROBABILITY_SLACK:
-            raise ModelError(f"start() sums to {total!r}, not 1")
-        if self.strict:
-            masses = normalise(p for *_, p in graph.start)
-            graph.start = [
-                (node, entries, p)
-                for (node, entries, _), p in zip(graph.start, masses, strict=True)
-            ]
+        graph, layer = self.graph, dict[int, Mask]()
+        for (x, y), p in read_start(self.index.model, strict=self.index.strict):
+            block, entries = self.index.place(y)
+            [node] = self.index.intern_nodes(graph.layers, [x], block)
+            graph.start.append((node, entries, p))
+            self._add(layer, {node: {self._to_bits(entries)}})
         return layer
 
-    def _walk(self, layer: dict[int, Mask]) -> None:
+    def walk(self, layer: dict[int, Mask]) -> None:
         """Layers S_t = F(S_{t-1}). If layers only grow, expand only the new nodes."""
         graph = self.graph
         layer = fresh = self._close(layer, CHANCES)
@@ -80,7 +92,7 @@ class Walker(Reader):
         alike = {_hash_layer(layer): [0]}
         for t in range(1, graph.horizon):
             image = self._find_image(fresh, STEP)
-            self.layer = t + 1
+            self.index.layer = t + 1
             image, before = self._close(image, CHANCES), layer
             if grows:
                 layer = dict(before)
@@ -136,19 +148,19 @@ class Walker(Reader):
         """
         found: set[int] = set()
         reached: dict[int, set[Mask]] = {}
-        kinds = self.parts[part].origin.kind
-        mine = [node for node in nodes if kinds[node] == kind]
-        if self.hidden:
+        kinds = self.reader.parts[part].origin.kind
+        mine = sorted(node for node in nodes if kinds[node] == kind)
+        if self.index.hidden:
             for node in mine:
                 self._follow_hidden(node, nodes[node], part, found, reached)
             return found, reached
-        cells, made = self.graph.cells[part], self.parts[part].made
+        cells, made = self.graph.cells[part], self.reader.parts[part].made
         for node in mine:
             if node in made:  # asked for in an earlier layer
                 branches = cells.branches(made[node])
                 found.update(cells.landing[branches.start : branches.stop])
         first = len(cells.landing)
-        self._ask_all([node for node in mine if node not in made], self.parts[part])
+        self.reader.ask_all([node for node in mine if node not in made], self.reader.parts[part])
         found.update(cells.landing[first:])
         return found, reached
 
@@ -158,14 +170,14 @@ class Walker(Reader):
         """Adds what the moves of a node with hidden entries lead to."""
         cells = self.graph.cells[part]
         graph, to_bits = self.graph, self._to_bits
-        for prefix, cell in self._split(node, mask, part):
+        for prefix, cell in self.reader.split(node, mask, part):
             rest = mask[len(prefix) :]
             for k in cells.branches(cell):
                 (front, back), landing = cells.ends[k], cells.landing[k]
                 block = graph.landing_block[landing]
                 kept = graph.blocks[block].length - len(front) - len(back)
                 box = to_bits(front) + (rest if kept else ()) + to_bits(back)
-                if self.shares and cells.row[k] >= 0:
+                if self.reader.shares and cells.row[k] >= 0:
                     share = -1.0 if math.isnan(cells.share[k]) else cells.share[k]
                     graph.shared.setdefault((cells.row[k], block, share), set()).add(box)
                 if box:
@@ -176,7 +188,7 @@ class Walker(Reader):
     def _to_bits(self, entries: tuple[Any, ...]) -> Mask:
         bits = self._bits.get(entries)
         if bits is None:
-            bits = tuple(1 << self._intern_letter(entry) for entry in entries)
+            bits = tuple(1 << self.index.intern_letter(entry) for entry in entries)
             self._bits[entries] = bits
         return bits
 
@@ -203,9 +215,9 @@ class Walker(Reader):
 
     def _ask_stops(self, side: Side, part: int, nodes: dict[int, Mask]) -> None:
         """Asks what the STOP states among some nodes pay."""
-        for node, mask in nodes.items():
+        for node in sorted(nodes):
             if side.kind[node] == STOP:
-                for _ in self._split(node, mask, part):
+                for _ in self.reader.split(node, nodes[node], part):
                     pass
 
 

@@ -1,8 +1,7 @@
 """One HTML page for people: of the folder of an experiment, or of saved runs.
 
-`content` puts runs and records into one form, `numbers` formats them, `figures` draws one picture
-for each model, `structure` shows the model itself, `details` lists every run, and `page` puts the
-parts together.
+`content` reads runs, `figures` draws them, `structure` describes each model, and `page` fills the
+template `report.html` in `pkd/show/templates`.
 """
 
 from pkd.report.content import Content, read_folder, read_runs

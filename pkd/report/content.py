@@ -1,7 +1,6 @@
 """What a page is about: chapters of models, and in each the runs of every agent.
 
-A saved `Run` and a `Record` of an experiment have the same arrays, so one form holds both. Runs
-that differ only in their seed are one group: one line of the table, one line of the figure.
+Runs that differ only in their seed are one group: one line of the table, one line of the figure.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import Any
 import attrs
 import numpy as np
 
-from pkd.experiments.record import Record
-from pkd.experiments.results import load_results
+from pkd.experiments.results import Results, load_results
 from pkd.experiments.store import Store
 from pkd.results.run import Run
 
 __all__ = ["Chapter", "Content", "Group", "read_folder", "read_runs"]
+
+MOST_CHAPTERS = 12  # models that have a figure and a description each
 
 
 @attrs.frozen(eq=False)
@@ -29,13 +29,8 @@ class Group:
     """Runs of one agent on one model; they differ in their seeds."""
 
     agent: str
-    runs: Sequence[Run | Record]
+    runs: Sequence[Run]
     files: Sequence[str]
-
-    @property
-    def exact(self) -> bool:
-        """Whether the value of every policy is known."""
-        return not any(np.isnan(run.policy_values).any() for run in self.runs)
 
     @property
     def regrets(self) -> list[float]:
@@ -44,13 +39,7 @@ class Group:
 
     @property
     def seeds(self) -> list[int]:
-        return [int(run.config["seed"]) for run in self.runs]
-
-    @property
-    def label(self) -> str:
-        """The agent, and what is guaranteed if its name does not say so."""
-        guarantee = self.runs[0].guarantee
-        return self.agent if guarantee in self.agent.lower() else f"{self.agent}, {guarantee}"
+        return [run.seed for run in self.runs]
 
 
 @attrs.frozen(eq=False)
@@ -64,11 +53,6 @@ class Chapter:
     @property
     def optimum(self) -> float:
         return self.groups[0].runs[0].optimal_value
-
-    @property
-    def episodes(self) -> int:
-        """Of the longest run."""
-        return max(len(run.returns) for group in self.groups for run in group.runs)
 
     @property
     def first_value(self) -> float | None:
@@ -86,34 +70,34 @@ class Content:
     rerun: str  # commands
     file: str = ""  # an experiment file that makes the same grid; empty for saved runs
     missing: int = 0  # runs of the grid that are not there
+    results: Results | None = None  # of many models or a sweep, which are shown together
 
     @property
-    def runs(self) -> list[Run | Record]:
+    def runs(self) -> Sequence[Run]:
         groups = [group for chapter in self.chapters for group in chapter.groups]
         return [run for group in groups for run in group.runs]
 
 
 def read_folder(folder: str | Path) -> Content:
-    """The experiment in a folder, as far as it is computed."""
+    """The experiment in a folder, as far as it is computed.
+
+    More models than `MOST_CHAPTERS` have no chapters of their own.
+    """
     listed, results = Store(folder).listed(), load_results(folder, partial=True)
-    there: dict[tuple[str, str], list[Record]] = {}
-    for cell, record in zip(results.cells, results, strict=True):
-        there.setdefault((cell.model, cell.agent), []).append(record)
     chapters = []
-    for model, words in listed["models"].items():
-        groups = [
-            Group(agent, there[model, agent], [""] * len(there[model, agent]))
-            for agent in listed["agents"]
-            if (model, agent) in there
-        ]
-        if groups:
-            chapters.append(Chapter(model, tuple(shlex.split(words or "")), groups))
+    for model in results.models if len(results.models) <= MOST_CHAPTERS else ():
+        groups = []
+        for agent in results.select(model).agents:
+            runs = results.runs(model, agent)
+            groups.append(Group(agent, runs, [""] * len(runs)))
+        chapters.append(Chapter(model, tuple(shlex.split(listed["models"][model] or "")), groups))
     return Content(
-        listed.get("title") or _ask(chapters),
+        listed.get("title") or _ask(results.models),
         chapters,
         f"pkd experiment experiment.toml --folder {shlex.quote(str(folder))}",
         _write_file(listed),
         len(listed["runs"]) - len(results),
+        results if results.parameters or not chapters else None,
     )
 
 
@@ -129,23 +113,22 @@ def read_runs(runs: Mapping[str, Run]) -> Content:
         found[1].append(name)
     models: dict[tuple[str, float], list[Group]] = {}
     for group, files in groups.values():
-        chapter = models.setdefault((_name_model(group[0]), group[0].optimal_value), [])
+        name = " ".join(group[0].model_words) or group[0].model
+        chapter = models.setdefault((name, group[0].optimal_value), [])
         chapter.append(Group(group[0].label, group, files))
     chapters = []
     for (name, _), agents in models.items():
-        words = agents[0].runs[0].model_words  # type: ignore[union-attr]
-        chapters.append(Chapter(name, tuple(words), _tell_apart(agents)))
-    return Content(_ask(chapters), chapters, f"pkd verify {shlex.join(runs)}")
+        chapters.append(Chapter(name, agents[0].runs[0].model_words, _tell_apart(agents)))
+    return Content(
+        _ask(chapter.model for chapter in chapters), chapters, f"pkd verify {shlex.join(runs)}"
+    )
 
 
-def _ask(chapters: Iterable[Chapter]) -> str:
+def _ask(models: Iterable[str]) -> str:
     """The question of a page that was given none."""
-    models = list(dict.fromkeys(chapter.model for chapter in chapters))
-    return f"How much regret on {', '.join(models)}?"
-
-
-def _name_model(run: Run) -> str:
-    return " ".join(run.model_words) or str(run.config["model"]).lstrip("_")
+    found = list(dict.fromkeys(models))
+    more = f" and {len(found) - 3} more" if len(found) > 4 else ""
+    return f"How much regret on {', '.join(found[:3] if more else found)}{more}?"
 
 
 def _tell_apart(groups: list[Group]) -> list[Group]:
@@ -162,11 +145,22 @@ def _write_file(listed: Mapping[str, Any]) -> str:
     lines = [f"title = {json.dumps(listed['title'])}"] if listed.get("title") else []
     lines += [f"{key} = {json.dumps(listed[key])}" for key in ("episodes", "seeds", "delta")]
     lines.append(f"replan = {json.dumps(listed['replan'])}")
+    told = listed.get("file", {})
+    if told.get("sweep"):
+        lines.append(f"sweep = {_say_toml(told['sweep'])}")
     for key in ("models", "agents"):
-        for label, words in listed[key].items():
-            lines += ["", f"[[{key}]]", f"label = {json.dumps(label)}"]
-            if words:
-                lines.append(f"words = {json.dumps(words)}")
-            else:
+        for entry in told.get(key, ()):
+            lines += ["", f"[[{key}]]"]
+            lines += [f"{k} = {json.dumps(v)}" for k, v in entry.items() if v is not None]
+            if not entry["words"] and not entry.get("world"):
                 lines.append("# it was given as an object of Python, which words cannot say")
     return "\n".join(lines) + "\n"
+
+
+def _say_toml(value: Any) -> str:
+    """A value in TOML, tables in one line."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(k)} = {_say_toml(v)}' for k, v in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_say_toml, value))}]"
+    return json.dumps(value)

@@ -1,44 +1,50 @@
-"""The record of a learning run: regret, values, counts, and where it all came from.
+"""The record of a run: regret, values, counts, and where it all came from.
 
-`pkd.results.saved` says what a file keeps of it, and checks what a file says.
+Rules of optimism and a user's own agents leave the same record. `pkd.results.saved` says what a
+file keeps of it, and checks what a file says.
 """
 
 from __future__ import annotations
 
+import math
+import platform
 from collections.abc import Mapping
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 
 from pkd import __version__
+from pkd.expect import fraction, if_given, instance, number, require
+from pkd.files.atomic import DAMAGE, read_npz, write_npz
+from pkd.files.values import key_of
 from pkd.model import ModelError
-from pkd.optimism import Guarantee, from_config
-from pkd.results.files import DAMAGE, read_npz, write_npz
+from pkd.optimism import Guarantee
 from pkd.results.saved import (
     ARRAYS,
-    Interval,
+    CertifiedInterval,
     Words,
     describe,
-    plan_again,
-    plan_arrays,
     read_fields,
-    refuse_other_model,
+    read_plans,
     refuse_unfit,
 )
-from pkd.results.values import Written, key_of
+from pkd.rules import from_config
+from pkd.rules.schedule import read_schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pkd.planning import Model, Plan
+    from pkd.planning.plan import Model, Plan
 
-__all__ = ["Interval", "Run"]
+__all__ = ["CertifiedInterval", "Regret", "Run"]
+
+Regret = Literal["exact", "estimated"]
 
 OPTIMISM_SLACK = 1e-9  # relative to the optimal value: below it a plan counts as not optimistic
-ROBUST = "robust_"  # begins the names of the arrays of the robust plan
 MOST_DECISIONS = 60  # that a file keeps in words
 
 
@@ -47,54 +53,122 @@ class Run:
     """What a run of K episodes leaves behind; arrays are (K,), one number per episode.
 
     >>> import pkd
-    >>> stay, toss = [0.0, 1.0], [0.5, 0.5]
-    >>> coin = pkd.TabularMDP([[toss, stay[::-1]], [toss, stay]], [[0, 0], [1, 1]], horizon=3)
+    >>> from pkd.tables.coin import coin
     >>> run = pkd.learn(coin, 4, optimism=pkd.MVP())  # too few to learn: 1 of 1.25 in each
     >>> run.regret.tolist(), run.violations, run.episodes_to(0.8, baseline=0.0)
     ([0.25, 0.5, 0.75, 1.0], 0, 1)
     """
 
-    upper_values: np.ndarray  # what the plan in force believed
-    policy_values: np.ndarray  # the exact value of its policy
+    # Certified, where there are `lower_values`; else what the plan in force believed. (0,) for an
+    # agent without plans.
+    upper_values: np.ndarray
+    # The exact value of the policy; nan where an agent shows none.
+    policy_values: np.ndarray
     returns: np.ndarray  # what the episode really paid
     plans: np.ndarray  # (plans,) the episodes, from 0, before which a plan was made
     optimal_value: float
     counts: Mapping[Any, Mapping[Any, float]] = attrs.field(repr=False)  # {z: {x': n}}
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # everything that the run was told
     seconds: float
-    version: str = __version__
+    versions: Mapping[str, str] = attrs.field(factory=lambda: _list_versions())
     # The last plan; after `load` only where a model is given.
     policy: Plan | None = attrs.field(default=None, repr=False)
-    # Certified lower values of V*, where the rule has them; nan before the first one.
+    # Certified lower values of V*, where the run recorded them.
     lower_values: np.ndarray | None = attrs.field(default=None, repr=False)
-    # What all counts prove of V* in the end; None where the rule certifies nothing.
-    interval: Interval | None = attrs.field(default=None, repr=False)
+    # What all counts prove of V* in the end, with every rule; None for an agent.
+    interval: CertifiedInterval | None = attrs.field(default=None, repr=False)
+    # Labels of the features that the rule took as they were estimated: they come whatever is done.
+    unexplored: tuple[str, ...] = ()
     # What `pkd learn` was told about the model; empty where the model was an object.
     model_words: tuple[str, ...] = ()
     fingerprint: str = ""  # of the model, as a file keeps it; empty where there is no file
+    world: str = ""  # the fingerprint of the model and its law, in an experiment
     _words: Words | None = attrs.field(default=None, repr=False)  # as a file keeps them
+    # The names of the agent and of the model, as tables and plots have them.
+    label: str = attrs.field()
+    model: str = attrs.field()
+    guarantee: Guarantee = attrs.field()  # what is proved about the agent
+
+    @label.default
+    def _name_rule(self) -> str:
+        return from_config(self.config["optimism"]).label
+
+    @model.default
+    def _name_model(self) -> str:
+        return str(self.config.get("model", "")).lstrip("_")
+
+    @guarantee.default
+    def _find_guarantee(self) -> Guarantee:
+        return from_config(self.config["optimism"]).guarantee
 
     def __repr__(self) -> str:
         return (
-            f"<Run: {len(self.returns)} episodes with {self.label}; regret "
+            f"<Run: {len(self.returns)} episodes with {self.label}; {self.regret_is} regret "
             f"{self.regret[-1]:.6g}, optimal value {self.optimal_value:.6g}, "
             f"{len(self.plans)} plans, {self.seconds:.2f} s>"
         )
 
     def _repr_html_(self) -> str:
         """What was learned, the policy and the regret, for a notebook."""
-        from pkd.results.notebook import show_run
+        from pkd.show.notebook import show_run
 
         return show_run(self)
 
     @property
-    def regret(self) -> np.ndarray:
-        """Cumulative regret: the sum of the optimal value less the exact value of the policy."""
-        return np.cumsum(self.optimal_value - self.policy_values)
+    def software(self) -> str:
+        """The software that made the run, with its versions."""
+        return ", ".join(f"{name} {number}" for name, number in self.versions.items())
 
     @property
-    def violations(self) -> int:
-        """Plans whose upper value is below the optimal value: where optimism failed."""
+    def guaranteed(self) -> str:
+        """What is proved: a bound of the regret needs the rule and its schedule, `interval` none.
+
+        >>> import pkd
+        >>> pkd.learn("gambler", 5).guaranteed
+        'regret and interval'
+        >>> pkd.learn("gambler", 5, optimism=pkd.Greedy()).guaranteed
+        'interval'
+        """
+        words = ["regret"] if self._bounds_regret() else []
+        words += [] if self.interval is None else ["interval"]
+        return " and ".join(words) or "nothing"
+
+    def _bounds_regret(self) -> bool:
+        """Whether a theorem bounds the regret: plans use at least half of the present counts."""
+        if self.guarantee == "no guarantee":
+            return False
+        if "replan" not in self.config or self.config["replan"] == "powers of two":
+            return True  # an agent of the literature with its own schedule
+        schedule = read_schedule(self.config["replan"])
+        if schedule.slack and self.unexplored:  # proved for features that are explored alone
+            return False
+        return schedule.period == 1 or (schedule.features or math.inf) <= 2
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.config["seed"])
+
+    @property
+    def regret_is(self) -> Regret:
+        """Whether regret is exact, or estimated from returns in some episodes."""
+        return "estimated" if np.isnan(self.policy_values).any() else "exact"
+
+    @property
+    def values(self) -> np.ndarray:
+        """The value of each policy; where the agent shows none, what its episode paid."""
+        return np.where(np.isnan(self.policy_values), self.returns, self.policy_values)
+
+    @property
+    def regret(self) -> np.ndarray:
+        """Cumulative regret: the sum of the optimal value less `values`."""
+        return np.cumsum(self.optimal_value - self.values)
+
+    @property
+    def violations(self) -> int | None:
+        """Plans whose upper value is below the optimum; None for an agent without upper values."""
+        if not self.upper_values.size:
+            return None
         slack = OPTIMISM_SLACK * max(1.0, abs(self.optimal_value))
         return int(np.sum(self.upper_values[self.plans] < self.optimal_value - slack))
 
@@ -115,26 +189,22 @@ class Run:
     def gap(self) -> float:
         """high - low of what the counts prove in the end: how far the robust plan may be from V*.
 
-        Infinite where the rule certifies nothing.
+        Infinite for an agent, which certifies nothing.
         """
         return np.inf if self.interval is None else self.interval.high - self.interval.low
-
-    @property
-    def label(self) -> str:
-        """The rule with its constants, as plots and tables name it."""
-        return from_config(self.config["optimism"]).label
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about the rule: "as published", "certified" or "no guarantee"."""
-        return from_config(self.config["optimism"]).guarantee
 
     def episodes_to(self, share: float, baseline: float | None = None) -> int | None:
         """The first episode, from 1, from which every policy keeps `share` of the gain.
 
         The gain goes from `baseline` to the optimum; None stands for the value of the first policy,
-        which is what the rule does without data. None is returned if the share is never kept.
+        which is what the rule does without data. None is returned if the share is never kept, and
+        where regret is estimated, so that nobody can tell.
         """
+        require(
+            fraction("share", share, closed=True), if_given(number, "baseline", baseline, -math.inf)
+        )
+        if self.regret_is == "estimated":
+            return None
         first = float(self.policy_values[0]) if baseline is None else baseline
         goal = first + share * (self.optimal_value - first)
         below = np.flatnonzero(self.policy_values < goal - 1e-12)
@@ -149,6 +219,7 @@ class Run:
 
     def differences(self, other: Run) -> list[str]:
         """What is not equal to the bit in two runs, one sentence each; their times do not count."""
+        require(instance("other", other, Run, "a pkd.Run"))
         found = []
         if dict(self.config) != dict(other.config):
             found.append(f"the configuration is {dict(self.config)} and {dict(other.config)}")
@@ -162,7 +233,9 @@ class Run:
                 continue
             if len(mine) != len(theirs):
                 found.append(f"there are {len(mine)} and {len(theirs)} {words}")
-            elif (apart := np.flatnonzero(mine != theirs)).size:
+                continue
+            same = (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
+            if (apart := np.flatnonzero(~same)).size:
                 i = int(apart[0])
                 found.append(
                     f"{apart.size} of {mine.size} {words} differ, first number {i + 1}: "
@@ -183,12 +256,7 @@ class Run:
 
         A feature or outcome that a file cannot give back is a ModelError, and no file is written.
         """
-        arrays = {name: array for name in ARRAYS if (array := getattr(self, name)) is not None}
-        if self.policy is not None:
-            arrays |= plan_arrays(self.policy, "")
-        if self.interval is not None and self.interval.robust is not None:
-            arrays |= plan_arrays(self.interval.robust, ROBUST)
-        write_npz(path, arrays, describe(self))
+        write_npz(path, *describe(self))
 
     @classmethod
     def load(cls, path: str | Path, model: Model | None = None) -> Run:
@@ -203,9 +271,8 @@ class Run:
             from pkd.engine import compile
 
             compiled = compile(model)
-        fields = {name: arrays.pop(name) for name in ARRAYS if name in arrays}
         try:
-            run = cls(**read_fields(fields, meta, compiled))
+            run = cls(**read_fields(arrays, meta, compiled))
             refuse_unfit(run)
         except KeyError as error:
             raise ModelError(f"{path} is not a saved run: it has no entry {error}") from None
@@ -214,21 +281,14 @@ class Run:
         if compiled is None:
             return run
         try:
-            rule = from_config(run.config["optimism"])
-            compiled = compiled.suited_to(rule.bonus(), quiet=True)
-            refuse_other_model(run, compiled)
-            policy = plan_again(run, compiled, arrays, "")
-            interval = run.interval
-            if interval is not None:
-                interval = interval._replace(robust=plan_again(run, compiled, arrays, ROBUST))
-            return attrs.evolve(run, policy=policy, interval=interval)
+            return attrs.evolve(run, **read_plans(run, compiled, arrays))
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draws the cumulative regret, labelled by the rule and its constants."""
-        from pkd.results.plots import plot_regret
+        from pkd.show.plots import plot_regret
 
         return plot_regret([self], ax=ax, **line)
 
@@ -248,14 +308,18 @@ def _in_words(policy: Plan, counts: Mapping[Any, Any]) -> Words | None:
 
 
 def _index_counts(*runs: Mapping[Any, Mapping[Any, float]]) -> list[dict[str, dict[str, float]]]:
-    """Counts by the text that tells values apart, so that runs from files can be compared.
-
-    Files of the first form have only the repr of a value of a model's own class.
-    """
-    values = [value for counts in runs for z, row in counts.items() for value in (z, *row)]
-    old = any(isinstance(value, Written) and value.key is None for value in values)
-    name = repr if old else key_of
+    """Counts by the text that tells values apart, so that runs from files can be compared."""
     return [
-        {name(z): {name(x): n for x, n in row.items()} for z, row in counts.items()}
+        {key_of(z): {key_of(x): n for x, n in row.items()} for z, row in counts.items()}
         for counts in runs
     ]
+
+
+def _list_versions() -> dict[str, str]:
+    """The software that numbers may depend on."""
+    return {
+        "numba": version("numba"),
+        "numpy": np.__version__,
+        "pkd": __version__,
+        "python": platform.python_version(),
+    }

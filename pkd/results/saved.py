@@ -7,44 +7,38 @@ policy and the belief by shapes, types and ranges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import attrs
 import numpy as np
 
-from pkd import __version__
+from pkd.engine.belief import find_belief_fault
+from pkd.files.values import decode, encode, index_values, refuse_unwritable
 from pkd.model import ModelError
-from pkd.optimism import from_config
-from pkd.results.values import decode, encode, index_values, read_repr, refuse_unwritable
-from pkd.schedule import read_schedule
+from pkd.optimism import Guarantee, Optimism
+from pkd.rules import from_config
+from pkd.rules.schedule import read_schedule
 
 if TYPE_CHECKING:
     from pkd.engine import Compiled
-    from pkd.planning import Plan
+    from pkd.planning.plan import Plan
     from pkd.results.run import Run
 
 __all__ = [
-    "ARRAYS",
-    "Interval",
-    "Words",
-    "describe",
-    "plan_again",
-    "plan_arrays",
-    "read_fields",
-    "refuse_other_model",
-    "refuse_unfit",
-]
+    "ARRAYS", "CertifiedInterval", "Words", "describe", "read_fields", "read_plans", "refuse_unfit",
+]  # fmt: skip
 
 ARRAYS = ("upper_values", "policy_values", "returns", "lower_values", "plans")
-# The parts of a belief that a file keeps; the rest follows. The first files had only three of them.
-BELIEF = ("p", "mean", "n", "ell", "radius")
-FORM = 2  # of a file; the form 1 had the repr of features and no fingerprint
+# The parts of a belief that a file keeps; the rest follows.
+BELIEF = ("p", "mean", "n", "ell", "radius", "told")
+ROBUST = "robust_"  # begins the names of the arrays of the robust plan
+FORM = 3  # of a file
 
 
-class Interval(NamedTuple):
+class CertifiedInterval(NamedTuple):
     """What counts prove of V*: with probability 1 - delta it lies in [low, high]."""
 
     low: float
@@ -62,20 +56,30 @@ class Words:
     decisions: tuple[tuple[int, str, str, str], ...]
 
 
-def describe(run: Run) -> dict[str, object]:
-    """What a file says about a run beside its arrays, as JSON.
+def describe(run: Run) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+    """The arrays of a run, and what its file says beside them, as JSON.
 
     A feature or outcome that a file cannot give back is a ModelError.
     """
     refuse_unwritable([*run.counts, *(x for row in run.counts.values() for x in row)])
     words, policy = run.words, run.policy
-    return {
+    arrays = {name: array for name in ARRAYS if (array := getattr(run, name)) is not None}
+    if policy is not None:
+        arrays |= {"value": np.array([policy.value], float), **_list_plan(policy, "")}
+    if run.interval is not None and run.interval.robust is not None:
+        arrays |= _list_plan(run.interval.robust, ROBUST)
+    return arrays, {
         "form": FORM,
         "run": _to_plain(run.config),
+        "label": run.label,
+        "model": run.model,
+        "guarantee": run.guarantee,
+        "world": run.world,
         "optimal_value": float(run.optimal_value),
         "interval": run.interval and [float(run.interval.low), float(run.interval.high)],
-        "seconds": float(run.seconds),
-        "version": run.version,
+        "seconds": None if np.isnan(run.seconds) else float(run.seconds),
+        "versions": dict(run.versions),
+        "unexplored": list(run.unexplored),
         "model_words": list(run.model_words),
         "words": words and attrs.asdict(words),
         "fingerprint": run.fingerprint if policy is None else policy.compiled.fingerprint,
@@ -88,41 +92,43 @@ def read_fields(
     arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], compiled: Compiled | None
 ) -> dict[str, Any]:
     """The fields of the run that a file describes, still unchecked."""
-    form = meta.get("form", 1)
-    if form not in (1, FORM):
-        raise ModelError(
-            f"it has the form {form} of pkd {meta.get('version')}; "
-            f"pkd {__version__} reads the forms 1 and {FORM}"
-        )
+    if meta["form"] != FORM:
+        raise ModelError(f"expected the form {FORM}, found {meta['form']!r}")
+    _refuse_config(meta["run"])
+    for name, part in arrays.items():  # also where there is no model that could use them
+        _, is_belief, short = name.rpartition("belief_")
+        if is_belief and (fault := find_belief_fault(short, part)):
+            raise ModelError(f"belief_{fault}")
     features = [] if compiled is None else [*compiled.features, *chain(*compiled.outcomes)]
-    read: Callable[[Any], Hashable]
-    if form == 1:
-        read = partial(read_repr, own={repr(value): value for value in features})
-    else:
-        read = partial(decode, own=index_values(features))
+    read = partial(decode, own=index_values(features))
     counts = {
         read(z): {read(x): n for x, n in row}
         for z, row in zip(meta["features"], meta["counts"], strict=True)
     }
+    seconds = meta["seconds"]
+    texts = ("label", "model", "guarantee", "world", "fingerprint")
     return dict(
-        **arrays,
+        **{name: arrays[name] for name in ARRAYS if name != "lower_values"},
+        **{name: meta[name] for name in texts},
+        lower_values=arrays.get("lower_values"),
         optimal_value=meta["optimal_value"],
-        interval=_read_interval(meta.get("interval")),
+        interval=_read_interval(meta["interval"]),
         counts=counts,
         config=meta["run"],
-        seconds=meta["seconds"],
-        version=meta["version"],
-        model_words=tuple(meta.get("model_words", ())),
-        words=_read_words(meta.get("words")),
-        fingerprint=meta.get("fingerprint", ""),
+        seconds=np.nan if seconds is None else seconds,
+        versions=meta["versions"],
+        unexplored=tuple(meta.get("unexplored", ())),
+        model_words=tuple(meta["model_words"]),
+        words=_read_words(meta["words"]),
     )
 
 
 def refuse_unfit(run: Run) -> None:
     """A ModelError where the parts of a file are not those of one run."""
-    _refuse_config(run.config)
-    episodes = run.config["episodes"]
+    episodes, is_rule = run.config["episodes"], "optimism" in run.config
     per_episode = [name for name in ARRAYS[:4] if getattr(run, name) is not None]
+    if not is_rule and not len(run.upper_values):  # an agent without plans
+        per_episode.remove("upper_values")
     shapes = {name: getattr(run, name).shape for name in per_episode}
     if set(shapes.values()) != {(episodes,)}:
         raise ModelError(f"expected {episodes} numbers each, found the shapes {shapes}")
@@ -130,18 +136,31 @@ def refuse_unfit(run: Run) -> None:
         array = getattr(run, name)
         if array.dtype != np.float64:
             raise ModelError(f"{name}: expected the type float64, found {array.dtype}")
-        if not np.isfinite(array).all():
+        unknown = np.isnan(array) if name == "policy_values" and not is_rule else False
+        if not (np.isfinite(array) | unknown).all():
             raise ModelError(f"{name}: expected finite numbers, found one that is not")
     plans = run.plans
     if plans.ndim != 1 or plans.dtype.kind != "i" or not _all_within(plans, 0, episodes - 1):
         raise ModelError(f"plans: expected episodes from 0 to {episodes - 1}")
-    for name in ("optimal_value", "seconds"):
+    timed = () if run.seconds != run.seconds else ("seconds",)
+    for name in ("optimal_value", *timed):
         if not _is_number(value := getattr(run, name)):
             raise ModelError(f"{name}: expected a number, found {value!r}")
-    for name in ("version", "fingerprint"):
+    for name in ("label", "model", "world", "fingerprint"):
         if not isinstance(value := getattr(run, name), str):
             raise ModelError(f"{name}: expected a text, found {value!r}")
-    if not all(isinstance(word, str) for word in run.model_words):
+    known = None
+    if is_rule and ":" not in run.config["optimism"]["rule"]:
+        known = from_config(run.config["optimism"]).guarantee
+    if run.guarantee not in get_args(Guarantee) or known not in (None, run.guarantee):
+        raise ModelError(
+            f"guarantee: expected {known or 'what is proved'}, found {run.guarantee!r}"
+        )
+    if not isinstance(run.versions, dict) or not all(map(_is_text, run.versions.values())):
+        raise ModelError(f"versions: expected texts by name, found {run.versions!r}")
+    if not all(map(_is_text, run.unexplored)):
+        raise ModelError(f"unexplored: expected labels, found {run.unexplored!r}")
+    if not all(map(_is_text, run.model_words)):
         raise ModelError(f"model_words: expected words, found {run.model_words!r}")
     for z, row in run.counts.items():
         for x, n in row.items():
@@ -152,66 +171,73 @@ def refuse_unfit(run: Run) -> None:
         raise ModelError(f"expected {len(run.counts)} labels of features, found {labels}")
 
 
-def refuse_other_model(run: Run, compiled: Compiled) -> None:
-    """A ModelError where a file was not written for this model."""
+def read_plans(run: Run, compiled: Compiled, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The last plan and the interval with its robust plan; a file of another model is refused."""
     if run.fingerprint and run.fingerprint != compiled.fingerprint:
         raise ModelError(
             "it was saved with another model, or with an earlier version of this one (the "
             "fingerprints differ); give the model of the run"
         )
     compiled.tally(run.counts)  # every feature and outcome must be one of the model's
+    policy, interval = _read_plan(run, compiled, arrays, ""), run.interval
+    if interval is not None:
+        interval = interval._replace(robust=_read_plan(run, compiled, arrays, ROBUST))
+    return {"policy": policy, "interval": interval}
 
 
-def plan_arrays(plan: Plan, prefix: str) -> dict[str, np.ndarray]:
-    """What a file keeps of a plan; the first files called its choices arms."""
-    names = (*BELIEF, "draws") if plan.belief.draws.size else BELIEF
-    belief = {f"{prefix}belief_{name}": getattr(plan.belief, name) for name in names}
-    return {f"{prefix}arms": plan.choices, **belief}
+def _list_plan(plan: Plan, prefix: str) -> dict[str, np.ndarray]:
+    """What a file keeps of a plan."""
+    belief = {f"{prefix}belief_{name}": getattr(plan.belief, name) for name in BELIEF}
+    return {f"{prefix}choices": plan.choices, **belief}
 
 
-def plan_again(
+def _read_plan(
     run: Run, compiled: Compiled, arrays: Mapping[str, np.ndarray], prefix: str
 ) -> Plan | None:
     """A plan from the arrays of a file, checked before an engine sees them; None: not kept.
 
     prefix: "" for the last plan of the run, otherwise that of its robust plan.
     """
-    from pkd.planning import Plan
+    from pkd.engine.exogenous import settle
+    from pkd.planning.estimator import prove
+    from pkd.planning.plan import Plan
 
-    choices = arrays.get(f"{prefix}arms")
+    choices = arrays.get(f"{prefix}choices")
     if choices is None:
         return None
     compiled.check_policy(choices)
-    bonus = from_config(run.config["optimism"]).bonus()
-    belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
-    value = float(run.upper_values[-1])
+    rule: Optimism = from_config(run.config["optimism"])
+    value = arrays.get("value", run.upper_values[-1:])
     if prefix:
         assert run.interval is not None  # only such a run has a robust plan
-        belief, value = compiled.pessimistic(belief), float(run.interval.low)
-    for name in (*BELIEF, "draws") if belief.draws.size else BELIEF:
+        rule = prove(compiled)
+        value = np.array([run.interval.low])
+    if value.shape != (1,) or value.dtype != np.float64 or not np.isfinite(value).all():
+        raise ModelError(f"value: expected a finite number, found {value!r}")
+    bonus = settle(compiled, rule)
+    belief = compiled.optimistic(bonus, run.config["episodes"], run.config["delta"])
+    if prefix:
+        belief = compiled.pessimistic(belief)
+    for name in BELIEF:
         part, values = arrays.get(f"{prefix}belief_{name}"), getattr(belief, name)
-        low, high = -np.inf if name == "mean" else 0.0, 1.0 if name in ("p", "draws") else np.inf
-        if part is None and name in ("ell", "radius"):  # a file of the first kind
-            continue
         if part is None or part.shape != values.shape or part.dtype != values.dtype:
             found = "nothing" if part is None else f"{part.dtype} of shape {part.shape}"
             raise ModelError(
                 f"belief_{name}: expected {values.dtype} of shape {values.shape}, found {found}"
             )
-        finite = np.isfinite(part).all() or (name == "radius" and not np.isnan(part).any())
-        if not finite or not _all_within(part, low, high):
-            raise ModelError(f"belief_{name}: expected numbers from {low:g} to {high:g}")
+        if fault := find_belief_fault(name, part):
+            raise ModelError(f"belief_{fault}")
         values[...] = part
-    return Plan(compiled, belief, choices, value)
+    return Plan(compiled, belief, choices, float(value[0]))
 
 
-def _read_interval(kept: Any) -> Interval | None:
+def _read_interval(kept: Any) -> CertifiedInterval | None:
     if kept is None:
         return None
     low, high = kept
     if not (_is_number(low) and _is_number(high)):
         raise ModelError(f"interval: expected two numbers, found {kept!r}")
-    return Interval(float(low), float(high), None)
+    return CertifiedInterval(float(low), float(high), None)
 
 
 def _read_words(kept: Any) -> Words | None:
@@ -222,15 +248,18 @@ def _read_words(kept: Any) -> Words | None:
 
 
 def _refuse_config(config: Any) -> None:
-    """A ModelError where a file says something that `learn` would not have taken."""
+    """A ModelError where a file says something that no run would have taken."""
     if not isinstance(config, dict):
         raise ModelError(f"run: expected a configuration, found {config!r}")
-    for key in ("model", "episodes", "delta", "seed", "replan", "optimism"):
+    is_rule = "agent" not in config
+    for key in ("model", "episodes", "seed", *(("delta", "replan", "optimism") * is_rule)):
         config[key]  # a KeyError names what is missing
     for key, least in (("episodes", 1), ("seed", 0)):
         value = config[key]
         if type(value) is not int or value < least:
             raise ModelError(f"{key}: expected a whole number >= {least}, found {value!r}")
+    if not is_rule:
+        return
     if not _is_number(config["delta"]) or not 0 < config["delta"] < 1:
         raise ModelError(f"delta: expected a number between 0 and 1, found {config['delta']!r}")
     if config["replan"] != "powers of two":
@@ -239,9 +268,10 @@ def _refuse_config(config: Any) -> None:
     if ":" in str(rule["rule"]) and not isinstance(rule["arguments"], dict):
         raise ModelError(f"optimism: expected arguments by name, found {rule['arguments']!r}")
     for key, value in rule.items() if ":" not in str(rule["rule"]) else ():
-        if key != "rule" and not (value is None or isinstance(value, bool) or _is_number(value)):
+        plain = value is None or isinstance(value, bool) or _is_number(value)
+        if key not in ("rule", "explore") and not plain:
             raise ModelError(f"optimism: expected numbers, found {key} = {value!r}")
-    from_config(config["optimism"])
+    from_config(rule)
 
 
 def _to_plain(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,6 +289,10 @@ def _to_plain(config: Mapping[str, Any]) -> dict[str, Any]:
 def _is_number(value: object) -> bool:
     """Whether a value is a finite number of JSON."""
     return type(value) in (int, float) and abs(value) < np.inf  # type: ignore[arg-type]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _all_within(array: np.ndarray, low: float, high: float) -> bool:

@@ -114,22 +114,17 @@ def divergence(degree: int, n: int, d: int, scale: float) -> Divergence:
             for ones in range(n + 1 - zeros):
                 rest = n - zeros - ones
                 ways = math.comb(n, zeros) * math.comb(n - zeros, ones)
-                weight = (
-                    ways
-                    * (1 / Decimal(2 * d)) ** (zeros + ones)
-                    * ((1 - 1 / Decimal(d)) ** rest if rest else 1)
-                )
-                first, second = (
-                    _find_likelihood(nu, Decimal(scale), zeros, ones) for nu in (nu_1, nu_2)
-                )
+                missed = (1 - 1 / Decimal(d)) ** rest if rest else 1
+                weight = ways * (1 / Decimal(2 * d)) ** (zeros + ones) * missed
+                tosses = Decimal(scale), zeros, ones
+                first, second = (_find_likelihood(nu, *tosses) for nu in (nu_1, nu_2))
                 if weight and first:
                     kl += weight * first * (first / second).ln()
                 if weight and first != second:
                     chi_square += weight * (first - second) ** 2 / second
         through = d * (1 + chi_square).ln()
-    return Divergence(
-        float(d * kl), float(chi_square), float(through), divergence_bound(degree, n, d, scale)
-    )
+    bound = divergence_bound(degree, n, d, scale)
+    return Divergence(float(d * kl), float(chi_square), float(through), bound)
 
 
 def divergence_bound(degree: int, n: float, d: int, scale: float) -> float:
@@ -175,13 +170,8 @@ def proposition(d: int, eps: float, *, printed: bool = False) -> Proposition:
     degree = matching_degree(d)
     n = math.floor(d / (72 * factor**2 * eps**2 * math.log(d)))
     scale = factor * degree * eps
-    return Proposition(
-        n,
-        degree,
-        scale,
-        divergence_bound(degree, n, d, scale),
-        math.exp(-2 * d / (8 * degree) ** 2),
-    )
+    overlap = math.exp(-2 * d / (8 * degree) ** 2)
+    return Proposition(n, degree, scale, divergence_bound(degree, n, d, scale), overlap)
 
 
 def matching_degree(d: int) -> int:
@@ -203,29 +193,25 @@ def smallest_dimension(*, weighted: bool = False) -> int:
     It is the smallest d >= 8 from which their Hoeffding bound is at most 1/4. The bound is exp(-d /
     (1152 log^2 d)) for the proposition, and exp(-d / (96 log d)^2) for the weighted norm of Theorem
     3.
-
-    >>> smallest_dimension(), smallest_dimension(weighted=True)
-    (246090, 2817999)
     """
     divisor = 96**2 if weighted else 1152
+
+    def falls_short(d: int) -> bool:
+        return d < math.log(4) * divisor * math.log(d) ** 2
+
     low, high = 7, 8  # d / log^2 d rises from d = 8 on
-    while high < math.log(4) * divisor * math.log(high) ** 2:
+    while falls_short(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if middle < math.log(4) * divisor * math.log(middle) ** 2
-            else (low, middle)
-        )
+        low, high = (middle, high) if falls_short(middle) else (low, middle)
     return high
 
 
 def _find_coefficient(zeros: int, ones: int, power: int) -> int:
     """c(a, b, l) = sum_i (-1)^i C(a, i) C(b, l - i), in whole numbers; 0 for l > a + b."""
-    return sum(
-        (-1) ** i * math.comb(zeros, i) * math.comb(ones, power - i) for i in range(power + 1)
-    )
+    terms = ((-1) ** i * math.comb(zeros, i) * math.comb(ones, power - i) for i in range(power + 1))
+    return sum(terms)
 
 
 def _find_likelihood(prior: Prior, scale: Decimal, zeros: int, ones: int) -> Decimal:

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 import pkd
-from pkd_delay.process import DelayedMDP
+from pkd_delay.delayed import DelayedMDP
 
 __all__ = ["POMDP", "Latent", "delayed_pomdp", "unobservable_pomdp"]
 
@@ -54,9 +54,7 @@ class POMDP:
 
     states: tuple[Hashable, ...]
     actions: tuple[Hashable, ...]
-    transitions: Mapping[
-        tuple[Hashable, Hashable], Belief
-    ]  # (state, action) -> {next state: probability}
+    transitions: Mapping[tuple[Hashable, Hashable], Belief]  # (state, action) -> {state: p}
     observations: Mapping[Hashable, Hashable]  # state -> what is seen there
     rewards: Mapping[tuple[Hashable, Hashable], float]
     start: Belief
@@ -85,32 +83,31 @@ class POMDP:
 
         The horizon is a comment, because the format has no word for it.
         """
-        names = [_identifier(s) for s in self.states]
-        looks = list(dict.fromkeys(self.observations[s] for s in self.states))
-        lines = [
-            f"# finite horizon: {self.horizon} actions, no discount",
-            "discount: 1.0",
-            "values: reward",
-            "states: " + " ".join(names),
-            "actions: " + " ".join(_identifier(a) for a in self.actions),
-            "observations: " + " ".join(_identifier(o) for o in looks),
-            "start: " + " ".join(repr(float(self.start.get(s, 0.0))) for s in self.states),
-        ]
-        for s, name in zip(self.states, names, strict=True):
-            for a in self.actions:
-                lines += [
-                    f"T: {_identifier(a)} : {name} : {_identifier(t)} {float(p)!r}"
-                    for t, p in self.transitions[s, a].items()
-                ]
+        names = {s: _identifier(s) for s in self.states}
+        looks = dict.fromkeys(self.observations[s] for s in self.states)
+        preamble = {
+            "discount": ["1.0"],
+            "values": ["reward"],
+            "states": names.values(),
+            "actions": map(_identifier, self.actions),
+            "observations": map(_identifier, looks),
+            "start": (repr(float(self.start.get(s, 0.0))) for s in self.states),
+        }
+        lines = [f"# finite horizon: {self.horizon} actions, no discount"]
+        lines += [f"{key}: {' '.join(words)}" for key, words in preamble.items()]
         lines += [
-            f"O: * : {name} : {_identifier(self.observations[s])} 1.0"
-            for s, name in zip(self.states, names, strict=True)
+            f"T: {_identifier(a)} : {name} : {names[t]} {float(p)!r}"
+            for s, name in names.items()
+            for a in self.actions
+            for t, p in self.transitions[s, a].items()
         ]
-        for s, name in zip(self.states, names, strict=True):
-            lines += [
-                f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}"
-                for a in self.actions
-            ]
+        for s, name in names.items():
+            lines.append(f"O: * : {name} : {_identifier(self.observations[s])} 1.0")
+        lines += [
+            f"R: {_identifier(a)} : {name} : * : * {float(self.rewards[s, a])!r}"
+            for s, name in names.items()
+            for a in self.actions
+        ]
         return "\n".join(lines) + "\n"
 
     def _action_value(
@@ -121,9 +118,7 @@ class POMDP:
         for s, p in belief.items():
             for t, q in self.transitions[s, action].items():
                 ahead[t] = ahead.get(t, 0.0) + p * q
-        return total + sum(
-            weight * value(step + 1, posterior) for weight, posterior in self._seen(ahead)
-        )
+        return total + sum(weight * value(step + 1, after) for weight, after in self._seen(ahead))
 
     def _seen(self, belief: Belief) -> Iterator[tuple[float, Belief]]:
         """(probability, belief after it) for each observation that can be made."""
@@ -209,9 +204,7 @@ def _explore(
                         fresh[target] = None
         states |= fresh
         layer = list(fresh)
-    for s in layer:
-        for a in actions:
-            transitions[s, a] = {s: 1.0}
+    transitions |= {(s, a): {s: 1.0} for s in layer for a in actions}
     return POMDP(
         states=tuple(states),
         actions=tuple(actions),

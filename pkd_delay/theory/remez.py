@@ -38,17 +38,12 @@ class BestApproximation:
 
     degree: int  # k
     error: Decimal  # delta_k
-    nodes: tuple[
-        Decimal, ...
-    ]  # 0 = x_0 < ... < x_{k/2+1} = 1, where the error is +-delta_k in turn; k/2 + 2 of them
+    # 0 = x_0 < ... < x_{k/2+1} = 1, where the error is +-delta_k in turn; k/2 + 2 of them
+    nodes: tuple[Decimal, ...]
     coefficients: tuple[Decimal, ...]  # of x^0, x^2, ..., x^k; k/2 + 1 of them
 
     def __call__(self, x: float) -> float:
-        """The polynomial at x.
-
-        >>> best_approximation(2)(0.5)
-        0.375
-        """
+        """The polynomial at x."""
         return float(_horner(self.coefficients, Decimal(x) ** 2))
 
 
@@ -57,9 +52,8 @@ class Prior:
     """A symmetric distribution with finitely many atoms in [-1, 1]."""
 
     atoms: tuple[Decimal, ...]  # not negative, rising
-    weights: tuple[
-        Decimal, ...
-    ]  # of the pair {-atom, +atom}; of the single point where the atom is 0
+    # Of the pair {-atom, +atom}; of the single point where the atom is 0.
+    weights: tuple[Decimal, ...]
     digits: int = 60  # that atoms and weights carry, and that sums over them are made with
 
     def points(self) -> list[tuple[Decimal, Decimal]]:
@@ -67,9 +61,8 @@ class Prior:
         pairs: list[tuple[Decimal, Decimal]] = []
         with localcontext(prec=self.digits):
             for atom, weight in zip(self.atoms, self.weights, strict=True):
-                pairs += (
-                    [(atom, weight)] if atom == 0 else [(-atom, weight / 2), (atom, weight / 2)]
-                )
+                signs = {atom, -atom}  # one point where the atom is 0
+                pairs += [(point, weight / len(signs)) for point in signs]
         return sorted(pairs)
 
     def moment(self, order: int) -> Decimal:
@@ -91,9 +84,6 @@ def best_approximation(degree: int, digits: int = 60) -> BestApproximation:
     """The best polynomial for |x|, by Remez's exchange.
 
     Level the error on the nodes, move the nodes to the peaks of the error, until nothing moves.
-
-    >>> round(best_approximation(4).error, 20)
-    Decimal('0.06762089927778427527')
     """
     _check_degree(degree)
     half = degree // 2
@@ -137,10 +127,6 @@ def moment_matching_priors(degree: int, digits: int = 60) -> tuple[Prior, Prior]
     0 is an atom of nu_1. With t_j = x_j^2 the signed weights 1 / prod_{i != j} (t_j - t_i)
     annihilate every polynomial of degree k/2 in t and change sign from node to node. Scaled to
     total size 2, the positive part is one prior and the negative part the other.
-
-    >>> nu_1, nu_2 = moment_matching_priors(2)
-    >>> [float(w) for w in nu_1.weights], [float(w) for w in nu_2.weights]
-    ([0.75, 0.25], [1.0])
     """
     nodes = best_approximation(degree, digits + 2 * degree).nodes
     with localcontext(prec=digits + 2 * degree) as context:

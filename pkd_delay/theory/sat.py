@@ -14,13 +14,14 @@ the power R, which opens the gap. Blind means a constant delay of H - 1 or more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import ceil, log
+from math import ceil, log, prod
 
 import attrs
 import numpy as np
 
 import pkd
-from pkd_delay.process import DelayedMDP
+from pkd.expect import fraction, require, whole
+from pkd_delay.delayed import DelayedMDP
 
 __all__ = [
     "Formula",
@@ -64,8 +65,7 @@ class Formula:
                         f"clause {j} has the literal {literal}; "
                         f"expected 1..{self.n_variables} or -{self.n_variables}..-1"
                     )
-        if findings:
-            raise pkd.ModelError(findings)
+        require(findings)
 
     @classmethod
     def from_dimacs(cls, text: str) -> Formula:
@@ -79,9 +79,8 @@ class Formula:
             if line.strip() and line.split()[0] not in {"c", "%"}
         ]
         if not lines or lines[0][:2] != ["p", "cnf"] or len(lines[0]) != 4:
-            raise pkd.ModelError(
-                "the text does not begin with a line `p cnf <variables> <clauses>`"
-            )
+            wanted = "a line `p cnf <variables> <clauses>`"
+            raise pkd.ModelError(f"the text does not begin with {wanted}")
         clauses: list[list[int]] = [[]]
         for word in (word for line in lines[1:] for word in line):
             if word == "0":
@@ -100,9 +99,8 @@ class Formula:
 
     def fraction(self, assignment: Sequence[bool]) -> float:
         """The fraction of the clauses that an assignment of x_1..x_n satisfies."""
-        return sum(
-            any(_holds(literal, assignment) for literal in clause) for clause in self.clauses
-        ) / len(self.clauses)
+        met = [any(_holds(literal, assignment) for literal in clause) for clause in self.clauses]
+        return sum(met) / len(met)
 
 
 def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
@@ -112,8 +110,7 @@ def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     first state. Then state (r, i, j) waits for x_i in round r with clause j still open, (r, i,
     safe) with the clause already satisfied; a clause still open after x_n is lost.
     """
-    if rounds < 1:
-        raise pkd.ModelError(f"rounds is {rounds}; expected 1 or more")
+    require(whole("rounds", rounds, 1))
     n, m = formula.n_variables, len(formula.clauses)
     safe, lost = m, 1 + rounds * n * (m + 1)
 
@@ -141,12 +138,9 @@ def blind_mdp(formula: Formula, rounds: int = 1) -> pkd.TabularMDP:
     for step in range(rounds * n):
         place = f"round {step // n + 1}, x{step % n + 1}"
         names += [f"{place}, clause {j}" for j in range(m)] + [f"{place}, safe"]
+    states, actions = [*names, "lost"], ["false", "true"]
     return pkd.TabularMDP(
-        transitions,
-        rewards,
-        1 + rounds * n,
-        state_names=[*names, "lost"],
-        action_names=["false", "true"],
+        transitions, rewards, 1 + rounds * n, state_names=states, action_names=actions
     )
 
 
@@ -160,9 +154,6 @@ def played_by(assignments: Iterable[Sequence[bool]]) -> tuple[int, ...]:
     """The actions that play one assignment per round.
 
     The first one has no effect; then 1 stands for true and 0 for false.
-
-    >>> played_by([(True, False)])
-    (0, 1, 0)
     """
     return (0, *(int(value) for assignment in assignments for value in assignment))
 
@@ -188,25 +179,15 @@ def value_of(formula: Formula, actions: Sequence[int]) -> float:
     >>> value_of(Formula([(1, 2), (-1, 2), (1, -2), (-1, -2)]), (0, 1, 1, 0, 1))
     0.5625
     """
-    value = 1.0
-    for assignment in assignments_of(formula, actions):
-        value *= formula.fraction(assignment)
-    return value
+    return prod(formula.fraction(one) for one in assignments_of(formula, actions))
 
 
 def rounds_for_gap(n_clauses: int, gap: float) -> int:
     """The fewest rounds R with (1 - 1/m)^R <= gap.
 
     After them an unsatisfiable formula of m clauses has an optimum of at most `gap`.
-
-    >>> rounds_for_gap(4, 0.01)
-    17
     """
-    if n_clauses < 1 or not 0 < gap < 1:
-        raise pkd.ModelError(
-            f"n_clauses = {n_clauses}, gap = {gap}; "
-            "expected 1 or more clauses and a gap strictly between 0 and 1"
-        )
+    require(whole("n_clauses", n_clauses, 1), fraction("gap", gap))
     return 1 if n_clauses == 1 else ceil(log(gap) / log(1 - 1 / n_clauses))
 
 

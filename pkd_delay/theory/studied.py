@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 
 import pkd
-from pkd_delay.process import DelayedMDP
-from pkd_delay.rivals import CountsPerState
-from pkd_delay.theory.hard import InstancePrior, lower_bound
+from pkd.expect import number, require, whole
+from pkd.experiments import rivals
+from pkd_delay.delayed import DelayedMDP
+from pkd_delay.theory.bounds import DelaySizes
+from pkd_delay.theory.hard import InstancePrior
 
 __all__ = ["Board", "board", "hard_instance"]
 
@@ -28,35 +31,28 @@ def hard_instance(
     multiple: float = 1.0,
     seed: int = 0,
     shared: bool = True,
-) -> DelayedMDP | tuple[CountsPerState, pkd.Law]:
-    """One draw from the prior of Theorem 3 for so many episodes, with the gap of the proof.
+) -> DelayedMDP | tuple[rivals.CountsPerState, pkd.Law]:
+    """One draw from the prior of Theorem 3 for `episodes` episodes, with the gap of the proof.
 
     S = 52, A = 2, H = 32, B = 2 D; the scale of the codes is `multiple` times the proof's
     eps = sqrt(D S A log D / (96 K)), and the gap grows with it. The prior has degree 2. Without
     `shared` a learner counts per augmented state: it does not know that queues share their laws.
-
-    >>> hard_instance(delay=2).max_delay
-    2
     """
-    if not multiple > 0:
-        raise pkd.ModelError(f"multiple is {multiple!r}; expected a number above 0")
-    sizes = (STATES, ACTIONS, HORIZON, delay, 2 * delay)
-    scale = multiple * lower_bound(*sizes, episodes).scale
-    delayed = InstancePrior(*sizes, scale, DEGREE).draw(seed).delayed()
+    require(number("multiple", multiple, above=True))
+    prior = InstancePrior.of_theorem(
+        DelaySizes(STATES, ACTIONS, HORIZON, delay, branching=2 * delay), episodes, DEGREE
+    )
+    delayed = attrs.evolve(prior, scale=multiple * prior.scale).draw(seed).delayed()
     if shared:
         return delayed
-    apart = CountsPerState(delayed.known())
+    apart = rivals.CountsPerState(delayed.known())
     return apart, apart.law(delayed.law())
 
 
 def board(
     states: int = 32, groups: int = 2, parts: int = 1, seed: int = 0, horizon: int = 6
 ) -> tuple[Board, pkd.Law]:
-    """A board with its law: |Z| = groups * parts, whatever the number of states.
-
-    >>> round(pkd.plan(*board(parts=1)).value - pkd.plan(*board(parts=8)).value, 12)
-    0.0
-    """
+    """A board with its law: |Z| = groups * parts, whatever the number of states."""
     made = Board(states, groups, parts, seed, horizon)
     return made, made.find_law
 
@@ -67,21 +63,13 @@ class Board(pkd.NoiseMDP):
     The law depends on the group of (s, a), and z = (group, part of the group): a learner is not
     told that the parts of a group share their law. So |Z| = groups * parts, and the problem itself
     does not depend on `parts`.
-
-    >>> len(pkd.compile(Board(groups=2, parts=4)).features)
-    8
     """
 
     def __init__(
         self, states: int = 32, groups: int = 2, parts: int = 1, seed: int = 0, horizon: int = 6
     ) -> None:
-        findings = [
-            f"{name} is {value!r}; expected a whole number of at least 1"
-            for name, value in [("states", states), ("groups", groups), ("parts", parts)]
-            if value < 1
-        ]
-        if findings:
-            raise pkd.ModelError(findings)
+        sizes = {"states": states, "groups": groups, "parts": parts}
+        require(*(whole(name, value, 1) for name, value in sizes.items()))
         rng = np.random.default_rng(seed)
         self.horizon = horizon
         self.pay = rng.random((states, ACTIONS)).tolist()

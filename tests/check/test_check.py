@@ -219,7 +219,7 @@ def test_only_what_is_reachable_is_asked() -> None:
     check_model(Short())
 
 
-@pytest.mark.parametrize("horizon", [4, 5, 10**9])
+@pytest.mark.parametrize("horizon", [4, 5, 10**7])
 def test_last_step_is_asked_in_the_states_of_the_last_layer_alone(horizon: int) -> None:
     class Clock(Line):
         """y is the number of actions taken modulo 3, after a first stretch that does not repeat."""

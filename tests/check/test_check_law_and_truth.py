@@ -9,7 +9,7 @@ import pytest
 
 from pkd.check import check_model, checked_law
 from pkd.model import ModelError, UnknownReward
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 from tests.kiosk import FIRST, LAW, Kiosk, answering, truth_of
 
 MOVE = "x=None, y=1, a=0"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import pkd
 from pkd.check import check_model
 from pkd.model import CHANCE, Known, ModelError, PartiallyKnownMDP, UnknownReward, sure
 from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having
@@ -499,3 +500,27 @@ def test_what_is_no_model_is_told(given: Any, told: str) -> None:
     with pytest.raises(ModelError) as error:
         check_model(given)
     assert error.value.findings == (told,)
+
+
+def test_every_cycle_of_chance_states_is_named() -> None:
+    class Wheels(pkd.PartiallyKnownMDP):
+        """Two wheels of CHANCE states, {1, 2} and {3}, that are never left."""
+
+        horizon = 1
+
+        def start(self) -> Any:
+            return {(0, 1): 0.5, (0, 3): 0.5}
+
+        def actions(self, x: int, y: int) -> Any:
+            return pkd.CHANCE
+
+        def step(self, x: int, y: int, a: None) -> Any:
+            return [(1.0, {1: 2, 2: 1, 3: 3}[y], pkd.sure(0))]
+
+        def reward(self, x: int, y: int, a: None) -> float:
+            return 0.0
+
+    with pytest.raises(pkd.ModelError) as found:
+        pkd.check_model(Wheels())
+    assert "(x=0, y=1) -> (x=0, y=2) -> (x=0, y=1)" in str(found.value)
+    assert "(x=0, y=3) -> (x=0, y=3)" in str(found.value)

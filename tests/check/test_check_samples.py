@@ -16,7 +16,8 @@ import pytest
 
 import pkd
 from pkd.check.samples import check_samples
-from pkd.model import Episode, ModelError, Transition
+from pkd.episode import Episode, Transition
+from pkd.model import ModelError
 from tests.kiosk import LAW, Kiosk
 
 Triple = tuple[Any, Any, tuple[Any, Any, Any]]
@@ -140,7 +141,7 @@ def test_a_dependence_of_medium_size_is_found_in_a_thousand_samples() -> None:
 @pytest.fixture(scope="module")
 def stock_episodes() -> list[Episode]:
     model = StockKiosk()
-    return pkd.simulate(model, STOCK_LAW, lambda h, x, y: (h + y) % 2, 1500, seed=3)
+    return pkd.simulate((model, STOCK_LAW), lambda h, x, y: (h + y) % 2, 1500, seed=3)
 
 
 def test_a_feature_that_forgets_the_stock_is_caught_in_episodes(
@@ -252,7 +253,7 @@ def test_a_settlement_is_judged_by_last_step() -> None:
             ]
 
     law = LAW | {"sale": {0: 0.9, 1: 0.1}}
-    report = check_samples(Sale(), pkd.simulate(Sale(), law, lambda h, x, y: h % 2, 800, seed=1))
+    report = check_samples(Sale(), pkd.simulate((Sale(), law), lambda h, x, y: h % 2, 800, seed=1))
     assert report.ok
     assert set(report.p_values) == {"demand", "sale"}
 
@@ -261,4 +262,4 @@ def test_a_settlement_is_judged_by_last_step() -> None:
 def test_a_false_alarm_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(ModelError) as error:
         check_samples(Kiosk(), [], rate)
-    assert error.value.findings == (f"false_alarm = {rate!r}; expected a number between 0 and 1",)
+    assert error.value.findings == (f"false_alarm is {rate!r}; expected a number between 0 and 1",)

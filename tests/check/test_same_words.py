@@ -34,7 +34,6 @@ MORE_BAD_MODELS: dict[str, PartiallyKnownMDP] = {
     "a branching that is True": answering("branching", ("demand",), True),
     "a share above 1": answering("share", ("demand", 1), 1.5),
     "a share that raises": answering("share", ("demand", 1), KeyError("demand")),
-    "a note that is not hashable": having(note=lambda self, x, y, a: [a]),
     "a range of three numbers": having(return_range=(0, 1, 2)),
     "a range of words": having(return_range=("low", "high")),
 }

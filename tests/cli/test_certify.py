@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pkd
+from pkd.certification.logs import as_log
 from pkd.cli import main
 from pkd.problem import names
 from pkd_examples.inventory import DAYS
 
-# 50 weeks with the demand of the week before, or one more: the same log in three notations.
-SALES = [(day, (day + week) % 4) for week in range(50) for day in range(7)]
+# 50 weeks of independent demands: the same log in three notations.
+RNG = random.Random(0)
+SALES = [(day, RNG.randrange(4)) for week in range(50) for day in range(7)]
 
 
 @pytest.fixture
@@ -52,13 +55,13 @@ def test_a_plan_from_a_log_says_what_it_was_fitted_to(capsys: pytest.CaptureFixt
     run_command("plan inventory --option log=good.csv")
     printed = capsys.readouterr()
     assert printed.err.startswith("pkd: good.csv: 350 samples of 7 features (demand on Mon: 50, ")
-    assert printed.out.startswith("inventory: optimal value ")
+    assert printed.out.startswith("inventory log=good.csv: optimal value ")
 
 
 @pytest.mark.usefixtures("folder")
 def test_the_sentence_and_the_samples_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     run_command("certify inventory --log good.csv")
-    found = certify("inventory", pkd.as_log("inventory", SALES))
+    found = certify("inventory", as_log("inventory", SALES))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"inventory: {found.sentence} (certified)"
     assert lines[1].split() == ["feature", "samples", "radius", "more", "samples"]
@@ -73,7 +76,7 @@ def test_the_robust_plan_can_be_certified_from_its_file(
 ) -> None:
     run_command("certify inventory --log good.csv --save robust.npz")
     run_command("certify inventory --log good.csv --policy robust.npz")
-    log = pkd.as_log("inventory", SALES)
+    log = as_log("inventory", SALES)
     compiled = pkd.compile("inventory")
     robust = pkd.certify(compiled, log).plan
     expected = pkd.certify(compiled, log, policy=robust)
@@ -82,9 +85,20 @@ def test_the_robust_plan_can_be_certified_from_its_file(
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_the_policy_that_export_wrote_is_certified(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(f"export inventory --out policy.{form}")
+    run_command(f"certify inventory --log good.csv --policy policy.{form}")
+    expected = certify("inventory", as_log("inventory", SALES), policy=pkd.plan("inventory"))
+    assert f"{expected.sentence} (certified)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_the_robust_plan_earns_is_rounded_down(capsys: pytest.CaptureFixture[str]) -> None:
     run_command("certify inventory --log good.csv --save robust.npz")
-    found = certify("inventory", pkd.as_log("inventory", SALES))
+    found = certify("inventory", as_log("inventory", SALES))
     said = capsys.readouterr().out.splitlines()[-1]
     start, _, value = said.rpartition(" ")
     assert start == "the robust plan is in robust.npz: it earns at least"
@@ -104,7 +118,7 @@ def test_the_policy_of_a_saved_run_is_certified(capsys: pytest.CaptureFixture[st
         == 0
     )
     run = pkd.Run.load("run.npz", "inventory")
-    log = pkd.as_log("inventory", SALES)
+    log = as_log("inventory", SALES)
     expected = certify("inventory", log, policy=run.policy, delta=0.1)
     assert f"{expected.sentence} (certified)" in capsys.readouterr().out
     assert expected.sentence.startswith("with 90% confidence this policy earns between")
@@ -113,7 +127,7 @@ def test_the_policy_of_a_saved_run_is_certified(capsys: pytest.CaptureFixture[st
 @pytest.mark.usefixtures("folder")
 def test_the_table_goes_to_a_file_with_all_digits() -> None:
     run_command("certify inventory --log good.csv --csv evidence.csv")
-    found = certify("inventory", pkd.as_log("inventory", SALES))
+    found = certify("inventory", as_log("inventory", SALES))
     with Path("evidence.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["radius"]) for row in rows] == [one.radius for one in found.evidence]
@@ -126,7 +140,7 @@ def test_a_log_of_base_features_certifies_the_delayed_model(
 ) -> None:
     chain = pkd.as_problem("two_state_chain")
     counts = {z: {x: 400 * p for x, p in row.items()} for z, row in chain.law().items()}
-    pkd.as_log(chain, counts).to_csv("chain.csv")
+    as_log(chain, counts).to_csv("chain.csv")
     for delay in (0, 1):
         assert main(f"certify two_state_chain --delay {delay} --log chain.csv".split()) == 0
     said = [line for line in capsys.readouterr().out.splitlines() if "confidence" in line]
@@ -146,7 +160,7 @@ def test_every_registered_model_can_be_certified(
     ask = law if callable(law) else law.__getitem__
     features = [*compiled.features, *compiled.reward_index]
     counts = {z: {x: 30 * p for x, p in ask(z).items() if p > 0} for z in features}
-    pkd.as_log(compiled, counts).to_csv("log.csv")
+    as_log(compiled, counts).to_csv("log.csv")
     assert main(f"certify {name} --log log.csv".split()) == 0
     assert "confidence the best possible policy earns between" in capsys.readouterr().out
     found = pkd.certify(compiled, counts)
@@ -154,19 +168,23 @@ def test_every_registered_model_can_be_certified(
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("certify inventory", "no log was named; expected --log FILE, a CSV file of samples"),
-        ("certify inventory --log none.csv", "none.csv: No such file or directory"),
-        (
-            "certify inventory --log good.csv --policy good.csv",
-            "good.csv is not a file that pkd wrote: it is no .npz file",
-        ),
-    ],
-)
-def test_what_cannot_be_certified_is_one_line(
-    words: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_a_log_with_a_memory_is_not_certified(
+    capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    assert main(words.split()) == 2
-    assert capsys.readouterr().err == f"pkd: error: {said}\n"
+    """Each week sells one more than the week before, up to 3: what follows is known beforehand."""
+    rows = "".join(f"{day},{(day + week) % 4}\n" for week in range(50) for day in range(7))
+    (folder / "memory.csv").write_text(f"z,x\n{rows}")
+    assert main(["certify", "inventory", "--log", "memory.csv"]) == 1
+    printed = capsys.readouterr().out
+    assert "(certified)" not in printed
+    assert printed.startswith("inventory: NOT certified, since the log breaks the assumptions")
+    assert "demand on Mon: what follows depends on the x' before (p = " in printed
+
+
+@pytest.mark.usefixtures("folder")
+def test_counts_are_certified_without_a_test_and_say_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    as_log("inventory", SALES).to_csv("counts.csv")
+    run_command("certify inventory --log counts.csv")
+    assert "not tested whether the features have one law each" in capsys.readouterr().out

@@ -8,8 +8,9 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.experiments.spec import split_agents
-from pkd.rule_words import make_rule
+from pkd.experiments.grid import split_agents
+from pkd.rules import make_rule
+from pkd.rules.literature import OPSRL, BayesUCBVI
 
 
 @pytest.mark.parametrize(
@@ -22,8 +23,8 @@ from pkd.rule_words import make_rule
         ("practical:c2=1", pkd.MVP(c1=0.5, c2=1, log_factor=1.0)),
         ("certified:minimax=false", pkd.Certified(minimax=False)),
         ("hoeffding:c=1", pkd.Hoeffding(c=1)),
-        ("opsrl:draws=4", pkd.OPSRL(draws=4)),
-        ("bayes-ucbvi:level=0.5", pkd.BayesUCBVI(level=0.5)),
+        ("opsrl:draws=4", OPSRL(draws=4)),
+        ("bayes-ucbvi:level=0.5", BayesUCBVI(level=0.5)),
     ],
 )
 def test_a_word_is_a_rule_with_its_constants(word: str, rule: pkd.Optimism) -> None:
@@ -47,7 +48,7 @@ def test_constants_belong_to_the_rule_before_them() -> None:
         ("greedy:c=1", ["greedy has no constant 'c'; expected none"]),
         ("mvp:c1", ["expected key=value"]),
         ("nowhere_at_all:Mine", ["not found"]),
-        ("math:sqrt", ["math:sqrt is no rule"]),
+        ("math:sqrt", ["math:sqrt is not an optimism rule"]),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_said_in_one_message(

@@ -16,7 +16,7 @@ import pytest
 import pkd
 from pkd.cli import main
 from pkd.cli.learn import _add_own, model_words
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 
 Facts = Callable[[], Iterator[tuple[str, float, float, float]]]
 
@@ -260,7 +260,7 @@ def test_code_that_a_file_names_is_run_only_on_request(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (
-        "from pkd.tabular import TabularMDP\nprint('imported')\n"
+        "from pkd.tables.tabular import TabularMDP\nprint('imported')\n"
         "def shop():\n    return TabularMDP([[[1.0]]], [[1.0]], 2)\n"
     )
     Path("shop_for_tests.py").write_text(code)

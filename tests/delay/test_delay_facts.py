@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pkd
 import pkd_delay
 from pkd_delay import DelayedMDP
-from pkd_delay.problems import riverswim, two_state_chain
+from pkd_delay.models.tables import riverswim, two_state_chain
 from tests.delay.reference import solve
 from tests.delay.strategies import delayed_mdps, sparse_rows
 
@@ -139,9 +139,9 @@ def test_queues_that_cannot_occur_are_not_planned():
     mdp = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), 6)
     plan = pkd_delay.plan(DelayedMDP.constant(mdp, 4))
     for h in range(1, 7):
-        rules = list(plan.rules(h))
-        assert {len(rule.queue) for rule in rules} == {min(h - 1, 4)}
-        assert len(rules) == 2 ** min(h - 1, 4) * (1 if h <= 5 else 2)
+        rows = list(plan.rows(h))
+        assert {len(row.state["queue"]) for row in rows} == {min(h - 1, 4)}
+        assert len(rows) == 2 ** min(h - 1, 4) * (1 if h <= 5 else 2)
 
 
 def test_the_first_action_set_of_three_is_chosen_before_the_state_is_seen():

@@ -6,7 +6,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd_delay import Delayed
-from pkd_delay.autoscaler import (
+from pkd_delay.models.autoscaler import (
     CHAIN,
     LOADS,
     Fleet,
@@ -15,7 +15,7 @@ from pkd_delay.autoscaler import (
     autoscaler,
     spot_autoscaler,
 )
-from pkd_delay.problems import grid, random_mdp, riverswim, two_state_chain
+from pkd_delay.models.tables import grid, random_mdp, riverswim, two_state_chain
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_the_grid_moves_as_named_without_wind():
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (riverswim, {"length": 1}, "length is 1; expected at least 2"),
-        (two_state_chain, {"stay": 1.5}, "stay is 1.5; expected a probability"),
-        (random_mdp, {"successors": 9}, "successors is 9; expected 1 to states=5"),
+        (riverswim, {"length": 1}, "length is 1; expected a whole number >= 2"),
+        (two_state_chain, {"stay": 1.5}, "stay is 1.5; expected a number in [0, 1]"),
+        (random_mdp, {"successors": 9}, "successors is 9; expected a whole number from 1 to 5"),
         (grid, {"wind": -1.0, "rows": 0}, "2 findings"),
-        (autoscaler, {"startup": -1}, "startup is -1; expected at least 0"),
+        (autoscaler, {"startup": -1}, "startup is -1; expected a whole number >= 0"),
         (autoscaler, {"chain": {}}, "4 findings"),
-        (spot_autoscaler, {"kept": 1.5}, "kept is 1.5; expected a probability"),
+        (spot_autoscaler, {"kept": 1.5}, "kept is 1.5; expected a number in [0, 1]"),
         (spot_autoscaler, {"horizon": 0, "max_replicas": 0}, "2 findings"),
         (
             spot_autoscaler,
@@ -201,7 +201,7 @@ class TestSpotAutoscaler:
         assert earned == pytest.approx(without, abs=1e-12)
         assert earned < 0.9 * optimum
 
-    def test_a_learner_without_bonus_never_sees_spot_and_a_certified_one_learns_it(self):
+    def test_a_learner_without_a_bonus_never_sees_spot_and_a_certified_one_learns_it(self):
         problem = spot_autoscaler(horizon=12, max_delay=1)
         greedy = pkd_delay.learn(problem, 3000, optimism=pkd.Greedy())
         certified = pkd_delay.learn(problem, 3000)

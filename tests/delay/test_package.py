@@ -8,7 +8,7 @@ import pytest
 
 import pkd_delay
 
-THEORY = ["hard", "l1", "pomdp", "remez", "sat"]
+THEORY = ["hard", "l1", "pomdp", "sat"]
 
 
 @pytest.mark.parametrize("name", pkd_delay.__all__)

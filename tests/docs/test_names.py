@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib import import_module
+from inspect import getsource
 from pathlib import Path
-from pkgutil import resolve_name
+from pkgutil import resolve_name, walk_packages
 
 import pytest
 
@@ -16,12 +19,14 @@ PAGES = [
 ]
 FILE = re.compile(r"`((?:pkd|pkd_delay|pkd_examples|tests|docs|benchmarks)/[\w./-]*)`")
 NAME = re.compile(r"`((?:pkd|pkd_delay|pkd_examples)(?:\.\w+)+)(?:\(.*?\))?`")
+MEMBER = re.compile(r"`([A-Z]\w+)\.([a-z]\w*)(?:\(.*?\))?`")  # Class.method
+PACKAGES = ("pkd", "pkd_delay", "pkd_examples")
 GROUPS = {
     "pkd.agents",
     "pkd.models",
     "pkd.commands",
     "pkd.transformers",
-    "pkd.demos",
+    "pkd.facts",
 }  # of entry points
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -46,7 +51,33 @@ def test_a_dotted_name_on_a_page_exists(page: Path) -> None:
     assert [name for name in sorted(named) if not is_a_name(name)] == []
 
 
+@cache
+def list_members() -> dict[str, set[str]]:
+    """The members of all classes of the packages, by the name of the class."""
+    found: dict[str, set[str]] = {}
+    for package in PACKAGES:
+        for one in walk_packages(import_module(package).__path__, f"{package}."):
+            if one.name.endswith("__main__"):
+                continue
+            for name, kind in vars(import_module(one.name)).items():
+                if isinstance(kind, type) and kind.__module__.partition(".")[0] in PACKAGES:
+                    own = [c for c in kind.__mro__ if c.__module__.partition(".")[0] in PACKAGES]
+                    fields = [f for c in own for f in getattr(c, "__annotations__", ())]
+                    made = [f for c in own for f in re.findall(r"self\.(\w+)", getsource(c))]
+                    found.setdefault(name, set()).update(dir(kind), fields, made)
+    return found
+
+
+@pages
+def test_a_member_of_a_class_on_a_page_exists(page: Path) -> None:
+    members = list_members()
+    named = set(MEMBER.findall(page.read_text()))
+    assert [f"{kind}.{name}" for kind, name in named if name not in members.get(kind, {name})] == []
+
+
 def test_a_name_that_is_gone_is_noticed() -> None:
     assert FILE.findall("see `pkd/explore.py`") == ["pkd/explore.py"]
     assert NAME.findall("see `pkd.no_such_name(a=1)`") == ["pkd.no_such_name"]
     assert not is_a_name("pkd.no_such_name")
+    assert MEMBER.findall("see `Plan.no_such(a)`") == [("Plan", "no_such")]
+    assert "no_such" not in list_members()["Plan"] >= {"action", "values"}

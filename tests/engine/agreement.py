@@ -12,7 +12,7 @@ import numpy as np
 
 import pkd
 from pkd.engine import Compiled
-from pkd.planning import seed_words
+from pkd.planning.plan import seed_words
 from tests import reference
 from tests.reference import Rule
 

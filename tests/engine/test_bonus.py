@@ -13,20 +13,10 @@ from scipy.stats import beta, kstest
 
 from pkd.engine import bonus, doors
 from pkd.engine.belief import Belief, Tally
-from pkd.optimism import (
-    CERTIFIED,
-    DRAWS,
-    HOEFFDING,
-    KL_BALL,
-    L1_BALL,
-    MAX,
-    NO_BONUS,
-    SUM,
-)
-from pkd.planning import seed_words
+from pkd.engine.random import draw_laws, draw_means
+from pkd.optimism import CERTIFIED, EXACT, HOEFFDING, MAX, SUM
+from pkd.planning.plan import seed_words
 from tests import reference
-
-NO_DRAWS = np.zeros((0, 0))
 
 
 class State:
@@ -48,6 +38,7 @@ class State:
             rewards=np.zeros((3, rewards)),
             reward_marks=np.ones(rewards),
             rank=np.zeros(size + rewards, np.int64),
+            spent=np.zeros(5),
         )
         for w, values in enumerate(paid):
             if values:
@@ -55,19 +46,17 @@ class State:
                 squares = sum((value - mean) ** 2 for value in values)
                 self.tally.rewards[:, w] = len(values), mean, squares
         self.limits = np.ascontiguousarray(np.array(ranges, float).reshape(-1, 2).T)
-        default = {"c1": 0.0, "c2": 0.0, "free": 0.0, "sign": 1.0, "rounds": 1, "draws": NO_DRAWS}
         self.belief = Belief(
             p=np.zeros(len(self.tally.counts)),
             n=np.zeros(size),
             mean=np.zeros(rewards),
             ell=np.zeros(1),
             radius=np.full(size, -1.0),
-            ceiling=math.inf,
             width=math.nan,
+            exogenous=np.zeros(size + rewards, np.bool_),
             **{
                 "bound": np.diff(self.row_ptr).astype(float),
                 "budget": np.zeros(size + rewards + 1),
-                **default,
                 **constants,
             },
         )
@@ -80,13 +69,13 @@ class State:
         sets = more.get("sets", self.belief.form == CERTIFIED or None)
         bonus.estimate(
             self.row_ptr, self.belief, self.tally, prior, sets, paid, more.get("rank", False),
-            seed_words(seed), np.array(ells, float), *self.limits,
+            seed_words(seed), np.array([ells or [0.0] * self.limits.shape[1], *self.limits], float),
         )  # fmt: skip
         return self.belief
 
 
 def test_laws_are_the_frequencies_and_even_without_data() -> None:
-    state = State([[1, 0, 0.5], [0, 0, 0, 0], [0.125, 0.375]], form=NO_BONUS)
+    state = State([[1, 0, 0.5], [0, 0, 0, 0], [0.125, 0.375]], form=EXACT)
     found = state.estimate()
     assert found.p.tolist() == [2 / 3, 0, 1 / 3, 0.25, 0.25, 0.25, 0.25, 0.25, 0.75]
     assert found.n.tolist() == [1.5, 0, 0.5]
@@ -94,7 +83,7 @@ def test_laws_are_the_frequencies_and_even_without_data() -> None:
 
 def test_laws_of_a_posterior_have_the_masses_of_a_dirichlet_law() -> None:
     """Counts (1, 0) with the prior 1/2: the first mass is Beta(3/2, 1/2)."""
-    state = State([[1, 0]] * 400, form=NO_BONUS)
+    state = State([[1, 0]] * 400, form=EXACT)
     found = state.estimate(prior=0.5, seed=1)
     masses = found.p.reshape(400, 2)
     assert masses.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
@@ -136,7 +125,7 @@ def test_each_reward_has_its_own_logarithm() -> None:
 
 
 def test_without_a_bonus_a_mean_is_the_observed_one_or_the_middle() -> None:
-    found = State([[1]], PAID, RANGE, form=NO_BONUS).estimate([1.0] * 4).mean
+    found = State([[1]], PAID, RANGE, form=EXACT).estimate([1.0] * 4).mean
     assert found == pytest.approx([3.5, 2.5, 2.5, 4.9], abs=1e-12)
 
 
@@ -171,11 +160,6 @@ def test_a_set_has_the_radius_of_the_definition_with_the_budget_of_its_rank() ->
     expected = [reference.set_radius(rows[z], 2, math.exp(-b)) for z, b in ((0, 5.0), (2, 4.0))]
     assert found[[0, 2]] == pytest.approx(expected, rel=1e-9)
     assert found[1] == math.inf
-
-
-def test_a_rule_without_sets_keeps_its_radii() -> None:
-    state = State([[4, 6]], form=KL_BALL)
-    assert state.estimate(sets=True).radius.tolist() == [-1.0]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -217,104 +201,41 @@ def test_a_largest_mean_is_the_smaller_of_both_bounds_and_a_least_one_its_own() 
             assert found == pytest.approx(expected, abs=1e-8)
 
 
-def test_balls_have_the_radii_of_their_definitions() -> None:
-    """KL: budget / N. L1: sqrt(c m (budget + log t) / N), t = 1 + all samples."""
-    n, budget = np.array([0.25, 0.0, 0.5, 4.0]), np.array([0.2, 0.0, 0.1, 3.0])
-    row_ptr, out = np.array([0, 2, 4, 7, 9]), np.zeros(4)
-    bonus.fill_balls(KL_BALL, 0.0, row_ptr, n, budget, out)
-    assert out == pytest.approx([0.8, math.inf, 0.2, 0.75])
-    bonus.fill_balls(L1_BALL, 0.0, row_ptr, n, budget, out)
-    assert out.tolist() == [0.0, math.inf, 0.0, 0.0]
-    bonus.fill_balls(L1_BALL, 3.0, row_ptr, n[:3], budget, out)
-    log_t = math.log(1.75)
-    expected = [math.sqrt(3 * 2 * (0.2 + log_t) / 0.25), math.sqrt(3 * 3 * (0.1 + log_t) / 0.5)]
-    assert out[[0, 2]] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("form", [KL_BALL, L1_BALL])
-def test_rewards_of_balls_have_the_terms_of_their_definitions(form: int) -> None:
-    """w sqrt(budget / N), and w sqrt(c (budget + log t) / (4 N)); without data the largest."""
-    budget = np.array([1.0, 0.02, 0.0, 0.04, 9.0])
-    paid = [[2.5, 2.5], [], [3.0], [2.0]]
-    state = State([[0.25, 0.5]], paid, RANGE, form=form, c1=0.5, budget=budget)
-    state.tally.rewards[0, 2] = 0.5  # half a payment
-    bonus.estimate_balls(state.row_ptr, state.belief, state.tally, *state.limits)
-    log_t = math.log(1.75)
-
-    def level(b: float) -> float:
-        return b if form == KL_BALL else 0.5 * (b + log_t) / 4
-
-    expected = [2.5 + 3 * math.sqrt(level(0.02) / 2), 5.0, 3 + 3 * math.sqrt(level(0.04) / 0.5)]
-    assert state.belief.mean[:3] == pytest.approx(expected)
-    assert state.belief.mean[3] == 5.0  # at most the largest
-    radius = 1.0 / 0.75 if form == KL_BALL else math.sqrt(0.5 * 2 * (1.0 + log_t) / 0.75)
-    assert state.belief.radius == pytest.approx([radius])
-
-
-def draw(state: State, weight: float, seed: int = 0) -> Belief:
-    args = state.row_ptr, state.belief, state.tally, weight, seed_words(seed)
-    bonus.estimate_draws(*args, *state.limits)
-    return state.belief
-
-
 def test_drawn_laws_have_the_masses_of_a_dirichlet_law() -> None:
     """Dirichlet of the counts, with one more outcome that counts as `weight` samples."""
-    draws = np.full((300, 7), np.nan)
-    found = draw(State([[2, 0, 0.5], [0.5, 1]], form=DRAWS, draws=draws), weight=0.75).draws
-    first, second = found[:, [0, 1, 2, 5]], found[:, [3, 4, 6]]
-    for laws, counts in ((first, [2, 0, 0.5, 0.75]), (second, [0.5, 1, 0.75])):
-        assert laws.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
-        for masses, n in zip(laws.T, counts, strict=True):
+    rows, laws = [[2, 0, 0.5], [0.5, 1]], np.zeros((300, 2, 4))
+    counts, ptr = np.array([n for row in rows for n in row], float), np.array([0, 3, 5])
+    draw_laws(ptr, counts, 0.75, seed_words(0), laws)
+    assert laws.sum(axis=2) == pytest.approx(1.0, abs=1e-12)
+    assert not laws[:, 1, 3].any()
+    for z, row in enumerate(rows):
+        for j, n in enumerate([0.75, *row]):
             if n == 0:
-                assert not masses.any()
+                assert not laws[:, z, j].any()
             else:
-                assert kstest(masses, beta(n, sum(counts) - n).cdf).pvalue > 0.01
+                masses = beta(n, sum(row) + 0.75 - n).cdf
+                assert kstest(laws[:, z, j], masses).pvalue > 0.01
 
 
 def test_without_data_all_mass_of_a_draw_is_optimistic() -> None:
     """A gamma draw of a tiny shape is 0 to rounding."""
-    room = np.full((20, 6), np.nan)
-    state = State([[0, 0]] * 2, [[]], [(2.0, 5.0)], form=DRAWS, draws=room, rounds=20)
-    found = draw(state, weight=1e-4)
-    assert (found.draws[:, :4] == 0.0).all()
-    assert (found.draws[:, 4:] == 1.0).any(axis=0).all()
-    assert found.draws.sum(axis=1).tolist() == [2.0] * 20
-    assert found.mean.tolist() == [5.0]
+    laws = np.zeros((20, 2, 3))
+    draw_laws(np.array([0, 2, 4]), np.zeros(4), 1e-4, seed_words(0), laws)
+    assert laws.tolist() == [[[1.0, 0.0, 0.0]] * 2] * 20
 
 
-@pytest.mark.parametrize(("n", "share", "weight"), [(4, 0.25, 0.5), (1, 0.5, 0.25)])
-@pytest.mark.parametrize(("draws", "place"), [(1, 1), (3, 2)])
-def test_drawn_means_of_rewards_are_order_statistics_of_a_beta_law(
-    n: int, share: float, weight: float, draws: int, place: int
-) -> None:
-    """Heads and tails n share + weight and n (1 - share); `place` from the largest."""
-    paid = [[2.0 + 3.0 * share] * n] * 300
-    room = np.zeros((draws, 2))
-    state = State([[1]], paid, [(2.0, 5.0)] * 300, form=DRAWS, draws=room, rounds=place)
-    shares = (draw(state, weight).mean - 2.0) / 3.0
-    levels = beta(n * share + weight, n * (1 - share)).cdf(shares)
-    assert kstest(levels, beta(draws - place + 1, place).cdf).pvalue > 0.01
-
-
-def test_a_reward_that_was_always_the_largest_is_drawn_as_the_largest() -> None:
-    paid, ranges = [[5.0, 5.0], [3.0, 3.0]], [(2.0, 5.0), (3.0, 3.0)]
-    state = State([[1]], paid, ranges, form=DRAWS, draws=np.zeros((2, 2)))
-    assert draw(state, 0.5).mean.tolist() == [5.0, 3.0]
-
-
-@numba.njit
-def keep(best, values):
-    for value in values:
-        bonus.keep_largest(best, value)
-
-
-def test_a_list_of_the_largest_values_descends() -> None:
-    rng = np.random.default_rng(0)
-    for size in (1, 2, 4):
-        for _ in range(5):
-            values, best = rng.integers(-9, 9, 7).astype(float), np.full(size, -np.inf)
-            keep(best, values)
-            assert best.tolist() == sorted(values, reverse=True)[:size]
+@pytest.mark.parametrize(("n", "share", "weight"), [(4, 0.25, 0.5), (1, 0.5, 0.25), (2, 1.0, 0.5)])
+def test_drawn_means_of_rewards_have_a_beta_law(n: int, share: float, weight: float) -> None:
+    """Heads and tails n share + weight and n (1 - share)."""
+    size = 300
+    paid, low = np.tile([[n], [2 + 3 * share], [0.0]], (1, size)), np.full(size, 2.0)
+    out = np.zeros((2, size))
+    draw_means(paid, low, np.full(size, 5.0), weight, seed_words(1), out)
+    shares = (out.reshape(-1) - 2.0) / 3.0
+    if share == 1:
+        assert (shares == 1.0).all()
+    else:
+        assert kstest(shares, beta(n * share + weight, n * (1 - share)).cdf).pvalue > 0.01
 
 
 def test_a_sample_is_counted_and_a_plan_is_due_at_the_mark() -> None:

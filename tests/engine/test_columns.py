@@ -70,6 +70,12 @@ def seen(c: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     ]
 
 
+def read(c: dict[str, Any]) -> kernels.Read:
+    size = kernels.Offset(c["n"])
+    where = c["v"].reshape(-1), COLUMNS, c["base"], c["stride"], size
+    return kernels.Read(*where, c["x"], c["p"], c["lo"], c["hi"])
+
+
 def scratch(c: dict[str, Any]) -> np.ndarray:
     return np.full(kernels.AT_ONCE * c["n"], np.nan)
 
@@ -79,9 +85,8 @@ def test_an_expectation_is_the_weighted_sum(c: dict[str, Any], keep: bool) -> No
     p, values = seen(c)
     before = c["rng"].normal(size=c["n"])
     out = before.copy() if keep else np.full(c["n"], np.nan)
-    law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
-    size = kernels.Offset(c["n"])
-    of_python(kernels.expectation)(*law, c["stride"], size, 2.5, keep, 0.25, out, scratch(c))
+    write = kernels.Write(out, 2.5, np.inf, keep, 0.25)
+    of_python(kernels.expectation)(read(c), write, scratch(c))
     plain = 2.5 + p @ values
     assert out == pytest.approx(before + 0.25 * plain if keep else plain, rel=1e-12, abs=1e-9)
 
@@ -105,19 +110,14 @@ def test_an_optimistic_value_is_mean_and_bonus_under_its_cap(
     scale_of = np.abs(values).max() + 1.0
 
     e, s, q, space = np.full(n, np.nan), np.full(n, np.nan), before.copy(), scratch(c)
-    law = c["x"], c["p"], c["lo"], c["hi"], c["v"].reshape(-1), COLUMNS, c["base"]
-    size = kernels.Offset(n)
-    of_python(kernels.moments)(*law, c["stride"], size, e, s, space)
-    of_python(kernels.add_bonus)(
-        space, e, s, size, form, factor, term, scale, ranged, low, high,
-        constant, ceiling, keep, weight, q,
-    )  # fmt: skip
+    terms = kernels.Terms(form, factor, scale, term / scale, ranged, low, high)
+    write, size = kernels.Write(q, constant, ceiling, keep, weight), kernels.Offset(n)
+    of_python(kernels.moments)(read(c), e, s, space)
+    of_python(kernels.bonus_of_moments)(size, space, e, s, write, terms)
     assert np.abs(q - expected).max() <= 1e-12 * scale_of
     if c["hi"] - c["lo"] <= 5 and c["stride"] == 1 and not ranged:
         fused = before.copy()
-        of_python(kernels.optimistic_mix)(
-            *law, size, form, factor, term, constant, ceiling, keep, weight, fused
-        )
+        of_python(kernels.optimistic_mix)(read(c), write._replace(out=fused), terms)
         assert np.abs(fused - expected).max() <= 1e-12 * scale_of
 
 

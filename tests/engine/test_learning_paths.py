@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd import learning
 from pkd.engine.nodes.engine import NodeEngine
-from pkd.planning import seed_words
+from pkd.episode import list_samples
+from pkd.learning import learn as learning
+from pkd.planning.plan import seed_words
 from pkd_delay import DelayedMDP
 from pkd_delay.hindsight import HindsightPlayer
+from tests.learning.test_resume import StoppedError, stop_after
 from tests.queue_strategies import build, random_shape
 from tests.reference import Rule, replans
 from tests.strategies import Shape
 from tests.strategies import build as build_table
-from tests.test_resume import StoppedError, stop_after
 
 RULES = [pkd.MVP.practical(), pkd.Hoeffding(0.05), pkd.Greedy(), pkd.PosteriorSampling()]
 both_engines = pytest.mark.parametrize("large", [False, True], ids=["nodes", "stripes"])
@@ -118,7 +119,7 @@ def count_samples(one: DelayedMDP, compiled: Any, policy: Any, episodes: int) ->
     tally, each = compiled.tally(), []
     for _ in range(episodes):
         before = tally.counts.copy()
-        compiled.count(tally, compiled.model.samples(simulator.episode(policy)))
+        compiled.count(tally, list_samples(compiled.model, simulator.episode(policy)))
         each.append(tally.counts - before)
     return np.array(each)
 

@@ -9,7 +9,7 @@ import pytest
 
 import pkd
 from pkd.explore import QueuesMatterError, explore
-from pkd.graph import count_union, join_boxes
+from pkd.explore.graph import count_union, join_boxes
 from pkd.queue import HOLE, Look, Veil, find_queue, hide, replace_part
 from tests import reference
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import is_not
 from typing import Any
 
 import attrs
@@ -11,9 +13,24 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd.engine
-import pkd.graph
+import pkd.explore.graph
+from pkd.engine.stripes.arrays import find_fan
+from pkd.engine.stripes.engine import StripeEngine
+from pkd.engine.stripes.inline import inline
+from pkd.engine.stripes.passes import cut, drop_zeros
+from pkd.explore import graph
 from tests.engine import agreement
-from tests.queue_strategies import LOOKS, WRAPPINGS, QueueCase, build, queue_cases, random_shape
+from tests.queue_strategies import (
+    LOOKS,
+    WRAPPINGS,
+    QueueCase,
+    QueueModel,
+    QueueShape,
+    build,
+    queue_cases,
+    random_shape,
+    shapes,
+)
 
 MOST_STATES = 150
 engines = pytest.mark.parametrize("large", [False, True, None], ids=["nodes", "stripes", "chosen"])
@@ -23,7 +40,7 @@ engines = pytest.mark.parametrize("large", [False, True, None], ids=["nodes", "s
 def _choose_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small models take the engine for large ones, too."""
     monkeypatch.setattr(pkd.engine, "FEW_STATES", 0)
-    monkeypatch.setattr(pkd.graph, "WORTH_HIDING", 0)
+    monkeypatch.setattr(graph, "WORTH_HIDING", 0)
 
 
 def compile_small(case: QueueCase, large: bool | None) -> Any:
@@ -86,9 +103,51 @@ PIPELINES: dict[str, Any] = {
 }  # fmt: skip
 
 
+FANS: dict[str, Any] = {
+    "appends": True, "n_actions": st.integers(2, 4), "longest": st.integers(2, 3),
+    "horizon": st.integers(2, 4), "n_x": st.integers(1, 2), "n_phases": st.integers(1, 2),
+    "looks": st.sampled_from([("nothing",), ("oldest",), ("nothing", "oldest")]),
+    "none": 0.0, "spread_start": False,
+}  # fmt: skip
+
+
+def test_random_models_have_what_kernels_of_stripes_must_be_tested_on() -> None:
+    """Fans of several columns, strides above 1, merged and inlined stripes."""
+    found, examples = Counter[str](), 0
+
+    @settings(max_examples=100)
+    @given(shape=shapes(**FANS))
+    def find(shape: QueueShape) -> None:
+        nonlocal examples
+        engine = pkd.compile(QueueModel(shape), large=True)
+        assert isinstance(engine, StripeEngine)
+        stripes, cuts = engine.layout.stripes, cut(drop_zeros(engine.table, engine.table.stripes))
+        examples += 1
+        found.update(
+            fan=any(find_fan(stripe) and stripe.length > 1 for stripe in stripes),
+            fan_of_four=any(find_fan(stripe) == 4 and stripe.length > 1 for stripe in stripes),
+            stride=any(branch.stride > 1 for stripe in stripes for branch in stripe.branches()),
+            merged=bool(engine.layout.aliases),
+            inlined=any(map(is_not, inline(engine.table, cuts), cuts)),
+        )
+
+    find()
+    least = {"fan": 0.5, "fan_of_four": 0.15, "stride": 0.5, "merged": 0.2, "inlined": 0.5}
+    for what, share in least.items():
+        assert found[what] >= share * examples, (found, examples)
+
+
+@settings(max_examples=25)
+@given(case=queue_cases(**FANS))
+def test_fans_give_the_plans_of_the_definition(case: QueueCase) -> None:
+    compiled = compile_small(case, large=True)
+    agreement.assert_plans(case, compiled, agreement.Worst(), ("max",))
+    agreement.assert_evaluations(case, compiled, agreement.Worst())
+
+
 @settings(max_examples=60)
 @given(case=queue_cases(**PIPELINES))
-def test_pipelines_are_pulled_merged_and_cut_to_the_same_plans(case: QueueCase) -> None:
+def test_pipelines_are_inlined_merged_and_cut_to_the_same_plans(case: QueueCase) -> None:
     """Decisions that push and CHANCE states that pop: what stripes were made for."""
     assume(len(case.met.states) <= 300)
     compiled = pkd.compile(case.model, large=True)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pkd.engine import set_values
-from pkd.engine.set_values import EXACT, PLACES, gain, gain_l1, sort_gaps
-from tests.test_set_values import largest, mp
+from pkd.engine.set_values import EXACT, PLACES, gain, largest_over_balls
+from tests.certification.test_set_values import largest, mp
 
 LAWS = [
     ((0.25, 0.75), (0.0, 2.0)),
@@ -298,28 +298,16 @@ def test_a_relative_variance_is_never_negative_and_never_divides_by_0() -> None:
     assert set_values.relative_variance(1e-100, 1e-200) == pytest.approx(1.0)
 
 
-def test_outcomes_are_sorted_by_their_gaps_from_any_order() -> None:
-    gaps = np.array([2.0, 5.0, 0.0, 3.0])
-    for start in itertools.permutations(range(4)):
-        order = np.array(start)
-        sort_gaps(gaps, 4, order)
-        assert order.tolist() == [1, 3, 0, 2]
-    order = np.array([0, 1, 2, 3])
-    sort_gaps(gaps, 2, order)
-    assert order.tolist() == [1, 0, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("c", "expected"),
-    [
-        (0.0, 0.0),
-        (0.2, 0.1 * 5.0),  # of the worst outcome alone
-        (0.6, 0.2 * 5.0 + 0.1 * 3.0),
-        (1.2, 0.2 * 5.0 + 0.3 * 3.0 + 0.1 * 2.0),
-        (9.0, 0.2 * 5.0 + 0.3 * 3.0 + 0.4 * 2.0),
-    ],
-)
-def test_an_l1_ball_takes_half_its_size_from_the_worst_outcomes(c: float, expected: float) -> None:
-    p, gaps, order = [0.4, 0.2, 0.1, 0.3], np.array([2.0, 5.0, 0.0, 3.0]), np.array([1, 3, 0, 2])
-    laws = np.concatenate([[9.0], np.stack([p, [9.0] * 4]).T.reshape(-1)])
-    assert gain_l1(laws, 1, 2, gaps, order, 4, c) == pytest.approx(expected, abs=1e-12)
+def test_the_largest_value_over_a_ball_is_the_mean_and_the_gain() -> None:
+    """Laws side by side, one of them without data."""
+    p, gaps = (np.array(part) for part in LAWS[5])
+    laws, radius = np.stack([p, p, p[::-1]]).T.copy(), np.array([0.03, math.inf, 0.4])
+    v, out, memory = 2.0 - np.stack([gaps] * 3).T.copy(), np.zeros(3), np.zeros(4)
+    largest_over_balls(laws, v, radius, EXACT, memory, out)
+    expected = [
+        2 - q @ gaps + float(largest(q, -gaps, c))
+        for q, c in zip(laws.T, radius.tolist(), strict=True)
+        if c < math.inf
+    ]
+    assert out[[0, 2]] == pytest.approx(expected, abs=1e-9)
+    assert out[1] == 2.0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd import learning
+from pkd.learning import learn as learning
 from tests import reference
 from tests.kiosk import LAW, Kiosk, having
 
@@ -199,7 +199,7 @@ def test_the_order_of_a_law_changes_no_episode(large: bool) -> None:
     assert np.array_equal(one.returns, other.returns)
     assert one.counts == other.counts
     policy = pkd.plan(compiled, law)
-    episodes = [pkd.simulate(compiled, truth, policy, 20, seed=5) for truth in (law, turned)]
+    episodes = [pkd.simulate((compiled, truth), policy, 20, seed=5) for truth in (law, turned)]
     assert episodes[0] == episodes[1]
 
 

@@ -11,6 +11,9 @@ import attrs
 import pytest
 
 import pkd
+from pkd.engine import Compiled
+from pkd.model import Branch
+from pkd_delay.hindsight import DelayLaw
 from pkd_examples.inventory import Inventory, inventory
 from tests.examples.worlds import shipped
 
@@ -58,14 +61,14 @@ def test_a_delayed_domain_is_worth_the_same_on_both_engines(
     problem, _ = SHIPPED[name]
     known = pkd_delay.KnownDelay(problem.model(), law, 1)
     unknown = pkd_delay.UnknownDelay(problem.model(), 1, 1)
-    truth = pkd_delay.DelayLaw(problem.law(), law, known, unknown)
+    truth = DelayLaw(problem.law(), law, known, unknown)
     for model in (known, unknown):
         engines = pkd.compile(model, large=True), pkd.compile(model, large=False)
         for values in zip(*(_values(engine, truth) for engine in engines), strict=True):
             assert values[0] == pytest.approx(values[1], rel=1e-10, abs=1e-10)
 
 
-def _values(compiled: pkd.Compiled, truth: pkd.Law) -> tuple[float, float]:
+def _values(compiled: Compiled, truth: pkd.Law) -> tuple[float, float]:
     upper = pkd.optimistic_plan(compiled, {}, episodes=100)
     return pkd.plan(compiled, truth).value, upper.value
 
@@ -75,7 +78,7 @@ class CountedInventory(Inventory):
 
     asked = 0
 
-    def step(self, x: Any, y: Any, a: Any) -> list[pkd.Branch]:
+    def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
         type(self).asked += 1
         return super().step(x, y, a)
 

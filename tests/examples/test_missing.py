@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pkd
+from pkd.episode import list_samples
 from pkd_examples.missing import missing_observations
 from pkd_examples.tank import tank
 
@@ -39,8 +40,8 @@ def test_a_gauge_that_always_answers_is_the_undelayed_world() -> None:
 def test_an_episode_teaches_every_transition_though_few_states_were_shown() -> None:
     problem = missing_observations(shown=0.1, longest=3, horizon=9)
     model = problem.model()
-    for episode in pkd.simulate(model, problem.law(), lambda h, x, y: 1, 20, seed=5):
-        assert len(list(model.samples(episode))) == 9
+    for episode in pkd.simulate((model, problem.law()), lambda h, x, y: 1, 20, seed=5):
+        assert len(list(list_samples(model, episode))) == 9
 
 
 def test_rewards_are_paid_for_every_step() -> None:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 import pkd
-from pkd import Landing, Queue
-from pkd.transform.late_actions import OnWay
-from pkd.transform.missing import Since
+from pkd import Queue
+from pkd.episode import list_samples
+from pkd.noise import Landing
+from pkd.transforms.late_actions import OnWay
+from pkd.transforms.missing import Since
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack
@@ -213,4 +215,4 @@ def test_the_episode_unfolds_as_told(name: str) -> None:
         taken == model.horizon and model.actions(x, y) is not pkd.CHANCE
     )
     assert model.final(x, y) == pytest.approx(end)
-    assert list(model.samples(pkd.Episode(moves))) == learned
+    assert list(list_samples(model, pkd.Episode(moves))) == learned

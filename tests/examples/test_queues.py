@@ -12,8 +12,8 @@ import pytest
 
 import pkd
 from pkd.queue import Look, Veil, hide
-from pkd.transform.late_actions import OnWay
-from pkd.transform.missing import Since
+from pkd.transforms.late_actions import OnWay
+from pkd.transforms.missing import Since
 from pkd_examples.inventory import inventory
 from pkd_examples.late_actions import late_actions
 from pkd_examples.missing import missing_observations

@@ -160,7 +160,7 @@ def test_the_table_of_the_true_mdp_shows_a_wrong_feature(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_data_show_a_wrong_feature(name: str) -> None:
     nature, law, wrong = CASES[name]
-    episodes = pkd.simulate(nature, law, scattered(nature), 1000, seed=1)
+    episodes = pkd.simulate((nature, law), scattered(nature), 1000, seed=1)
     assert not pkd.check_samples(wrong, episodes).ok
 
 
@@ -168,7 +168,7 @@ def test_data_show_a_wrong_feature(name: str) -> None:
 def test_data_do_not_blame_the_shipped_features(name: str) -> None:
     problem, _ = SHIPPED[name]
     episodes = pkd.simulate(
-        problem.model(), problem.law(), scattered(problem.model()), 1000, seed=2
+        (problem.model(), problem.law()), scattered(problem.model()), 1000, seed=2
     )
     report = pkd.check_samples(problem.model(), episodes)
     assert report.ok, str(report)

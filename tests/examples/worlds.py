@@ -16,9 +16,10 @@ from typing import Any
 
 from scipy import stats
 
-from pkd import Landing, Queue
-from pkd.transform.late_actions import OnWay
-from pkd.transform.missing import Since
+from pkd import Queue
+from pkd.noise import Landing
+from pkd.transforms.late_actions import OnWay
+from pkd.transforms.missing import Since
 from pkd_examples.admission import admission
 from pkd_examples.battery import battery
 from pkd_examples.blackjack import blackjack

@@ -11,9 +11,11 @@ import pytest
 
 import pkd
 import pkd_delay
-from pkd.experiments.spec import make_agent
-from pkd.rule_words import RULES
-from pkd_delay.problems import random_mdp, riverswim, two_state_chain
+from pkd.experiments import rivals
+from pkd.experiments.grid import make_agent
+from pkd.problem import as_model
+from pkd.rules import RULES, as_rule
+from pkd_delay.models.tables import random_mdp, riverswim, two_state_chain
 from pkd_examples.gambler import gambler
 from pkd_examples.inventory import inventory
 from tests.kiosk import LAW, Kiosk
@@ -68,7 +70,7 @@ def test_a_registered_agent_plays_every_kind_of_model_as_its_policy_says(
     name: str, problem: Any
 ) -> None:
     agent = REGISTERED[name].load()()
-    model = pkd.as_model(problem)
+    model = as_model(problem)
     if name == "chen2023" and not hasattr(model, "max_delay"):
         with pytest.raises(pkd.ModelError, match="expected a KnownDelay or an UnknownDelay"):
             agent.begin(model, episodes=1, seed=0)
@@ -104,26 +106,26 @@ def test_an_agent_can_begin_again_and_remembers_nothing() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_value_of_the_oracle_is_that_of_the_plan(seed: int) -> None:
     problem = random_mdp(seed=seed)
-    agent = pkd.Oracle()
+    agent = rivals.Oracle()
     play(agent, problem, 1)
     assert worth(agent, problem) == pytest.approx(pkd.plan(problem).value, abs=1e-12)
 
 
 def test_an_oracle_that_was_not_told_the_law_says_so() -> None:
     with pytest.raises(pkd.ModelError, match="call inform"):
-        pkd.Oracle().begin(two_state_chain().model(), episodes=1, seed=0)
+        rivals.Oracle().begin(two_state_chain().model(), episodes=1, seed=0)
 
 
 def test_random_play_is_worth_the_mean_over_all_policies() -> None:
     """Its actions do not depend on the state, so it names each state with probability 1/2."""
-    agent = pkd.RandomPlay()
+    agent = rivals.RandomPlay()
     play(agent, two_state_chain(horizon=10), 1)
     assert worth(agent, two_state_chain(horizon=10)) == pytest.approx(5.0, abs=1e-12)
 
 
 def test_random_play_earns_what_its_policy_is_worth() -> None:
     problem = riverswim(horizon=5, length=3)
-    agent = pkd.RandomPlay()
+    agent = rivals.RandomPlay()
     returns = play(agent, problem, 4000)
     error = returns.std() / np.sqrt(len(returns))
     assert abs(returns.mean() - worth(agent, problem)) < 4 * error
@@ -133,7 +135,7 @@ def test_counts_per_state_of_a_table_are_those_of_the_model() -> None:
     """A table shares nothing between states, so forgetting phi_Z changes no plan."""
     problem = random_mdp(states=4, horizon=4, successors=3)
     rule = pkd.MVP.practical()
-    agent = pkd.PerState(optimism=rule)
+    agent = rivals.PerState(optimism=rule)
     learner = pkd.OptimisticLearner(problem.model(), 60, optimism=rule)
     world = pkd.Simulator(problem)
     agent.begin(problem.model(), episodes=60, seed=0)
@@ -147,7 +149,7 @@ def test_counts_per_state_of_a_table_are_those_of_the_model() -> None:
 def test_counts_per_state_have_a_logarithm_of_their_own_sizes() -> None:
     """ell = min(log(32 H^2 |Z| K / delta), B log(32 H B |Z| K / delta)), no factor |Y|."""
     late = pkd_delay.DelayedMDP(two_state_chain(horizon=4), {-1: 0.2, 0: 0.4, 1: 0.4}, 2)
-    compiled = pkd.compile(pkd.CountsPerState(late.known()))
+    compiled = pkd.compile(rivals.CountsPerState(late.known()))
     belief = compiled.optimistic(pkd.MVP().bonus(), 100, 0.05)
     size = len(compiled.features)
     expected = np.log(32 * 4**2 * size * 100 / 0.05)
@@ -157,7 +159,7 @@ def test_counts_per_state_have_a_logarithm_of_their_own_sizes() -> None:
 
 
 def test_a_model_that_counts_per_state_shares_its_unknown_rewards() -> None:
-    own = pkd.CountsPerState(Tips())
+    own = rivals.CountsPerState(Tips())
     pkd.check_model(own, own.law(TIPS))
     assert pkd.plan(own, own.law(TIPS)).value == pytest.approx(
         pkd.plan(Tips(), TIPS).value, abs=1e-12
@@ -165,38 +167,38 @@ def test_a_model_that_counts_per_state_shares_its_unknown_rewards() -> None:
 
 
 def test_a_rule_on_counts_per_state_keeps_its_guarantee() -> None:
-    assert pkd.PerState(optimism=pkd.MVP()).guarantee == "as published"
-    assert pkd.PerState(optimism="practical").guarantee == "no guarantee"
+    assert rivals.PerState(optimism=pkd.MVP()).guarantee == "as published"
+    assert rivals.PerState(optimism="practical").guarantee == "no guarantee"
 
 
 def test_a_rule_can_be_given_by_name_or_with_constants() -> None:
-    assert pkd.as_rule("hoeffding") == pkd.Hoeffding()
-    assert pkd.as_rule({"rule": "MVP", "c1": 2.0}) == pkd.MVP(c1=2.0)
-    assert pkd.as_rule("practical") == pkd.MVP.practical()
+    assert as_rule("hoeffding") == pkd.Hoeffding()
+    assert as_rule({"rule": "MVP", "c1": 2.0}) == pkd.MVP(c1=2.0)
+    assert as_rule("practical") == pkd.MVP.practical()
     with pytest.raises(pkd.ModelError, match="optimism rule 'nothing' is unknown"):
-        pkd.as_rule("nothing")
+        as_rule("nothing")
 
 
 @pytest.mark.parametrize("name", list(RULES))
 def test_a_rule_has_one_meaning_in_words_and_as_a_mapping(name: str) -> None:
-    rule = pkd.as_rule(name)
-    assert rule == pkd.as_rule({"rule": name}) == pkd.as_rule(rule.to_config()) == make_agent(name)
+    rule = as_rule(name)
+    assert rule == as_rule({"rule": name}) == as_rule(rule.to_config()) == make_agent(name)
 
 
 def test_every_wrong_constant_of_a_mapping_is_named() -> None:
     with pytest.raises(pkd.ModelError) as caught:
-        pkd.as_rule({"rule": "mvp", "c9": 1, "monotone": 2})
+        as_rule({"rule": "mvp", "c9": 1, "monotone": 2})
     assert len(caught.value.findings) == 2
 
 
 @pytest.mark.parametrize("optimism", ["mvp", "hoeffding", "practical", "greedy"])
 def test_every_rule_runs_on_counts_per_state(optimism: str) -> None:
-    play(pkd.PerState(optimism=optimism), two_state_chain(horizon=3), 20, check=True)
+    play(rivals.PerState(optimism=optimism), two_state_chain(horizon=3), 20, check=True)
 
 
 def test_counts_per_state_learn_the_optimum() -> None:
     late = pkd_delay.DelayedMDP.constant(two_state_chain(horizon=4, stay=0.2), 1)
-    agent = pkd.PerState(optimism="practical")
+    agent = rivals.PerState(optimism="practical")
     play(agent, late, 1000)
     assert worth(agent, late) == pytest.approx(pkd.plan(late).value, abs=1e-9)
 
@@ -205,13 +207,13 @@ def test_sharing_features_beats_counts_per_state() -> None:
     """Both have the same rule; one learns 8 features, the other every augmented state by itself."""
     late = pkd_delay.DelayedMDP.constant(random_mdp(states=4, horizon=6, successors=2, seed=3), 2)
     rule = pkd.MVP.practical()
-    alone = play(pkd.PerState(optimism=rule), late, 400, seed=1).sum()
+    alone = play(rivals.PerState(optimism=rule), late, 400, seed=1).sum()
     shared = pkd.learn(late, 400, optimism=rule, seed=1).returns.sum()
     assert shared > alone
 
 
 def test_a_bad_option_of_an_agent_is_named() -> None:
-    with pytest.raises(pkd.ModelError, match=r"delta=2\): expected a number between 0 and 1"):
-        pkd.PerState(delta=2)
-    with pytest.raises(pkd.ModelError, match="replan is 'never'; expected doubling, every"):
-        pkd.PerState(replan="never")
+    with pytest.raises(pkd.ModelError, match="PerState: delta is 2; expected a number between"):
+        rivals.PerState(delta=2)
+    with pytest.raises(pkd.ModelError, match="replan is 'never'; expected auto, doubling"):
+        rivals.PerState(replan="never")

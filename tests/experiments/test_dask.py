@@ -78,7 +78,7 @@ def test_a_dask_worker_that_is_killed_changes_nothing(cluster: Any, tmp_path: Pa
 def test_a_scheduler_that_does_not_answer_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pkd.experiments.executors.DASK_SECONDS", 0.5)
+    monkeypatch.setattr("pkd.experiments.experiment.DASK_SECONDS", 0.5)
     file = tmp_path / "grid.toml"
     file.write_text(f"models = {MODELS}\nagents = ['greedy']\nepisodes = 20\nseeds = 1\n")
     words = ["experiment", str(file), "--folder", str(tmp_path / "f"), "--dask", "127.0.0.1:9"]

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd.experiments.claims import Claims
+from pkd.cli import INTERRUPTED, main
+from pkd.experiments.grid import list_jobs, make_grid
 from pkd.experiments.store import Store
 
 HERE = Path(__file__).parent
@@ -33,7 +34,7 @@ def _agents(monkeypatch: pytest.MonkeyPatch) -> None:
 def differ(one: pkd.Results, other: pkd.Results) -> list[str]:
     """The runs and arrays that are not equal to the bit."""
     assert one.cells == other.cells
-    names = ("policy_values", "returns", "upper_values", "plans", "optimal_value", "problem")
+    names = ("policy_values", "returns", "upper_values", "plans", "optimal_value", "world")
     return [
         f"{cell} {name}"
         for cell, a, b in zip(one.cells, one, other, strict=True)
@@ -47,7 +48,7 @@ def read_tree(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.parent.name != "times"
+        if path.is_file() and path.parent.name != "times" and path.name != "lock"
     }
 
 
@@ -67,12 +68,12 @@ def test_every_executor_gives_the_same_bits() -> None:
             assert differ(expected, pkd.experiment(MODELS, AGENTS, 30, seeds=2, workers=who)) == []
 
 
-def test_a_record_does_not_depend_on_the_rest_of_the_grid() -> None:
+def test_a_run_does_not_depend_on_the_rest_of_the_grid() -> None:
     whole = pkd.experiment(MODELS, AGENTS, 20, seeds=3)
     part = pkd.experiment(MODELS[1], AGENTS[2], 20, seeds=[1])
     label = part.agents[0]
-    [record] = [one for one in whole.records(MODELS[1], label) if one.seed == 1]
-    assert record.returns.tobytes() == part[0].returns.tobytes()
+    [run] = [one for one in whole.runs(MODELS[1], label) if one.seed == 1]
+    assert run.returns.tobytes() == part[0].returns.tobytes()
 
 
 def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
@@ -120,7 +121,15 @@ def start(folder: Path, log: Path, *more: str) -> subprocess.Popen[bytes]:
     )
     command = [sys.executable, "-m", "pkd", "experiment", str(file), "--folder", str(folder)]
     quiet, told = subprocess.DEVNULL, {**os.environ, "PKD_TEST_LOG": str(log)}
-    return subprocess.Popen([*command, *more], cwd=HERE, stdout=quiet, stderr=quiet, env=told)
+    with (folder.parent / "said").open("wb") as said:
+        return subprocess.Popen(
+            [*command, *more],
+            cwd=HERE,
+            stdout=quiet,
+            stderr=said,
+            env=told,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
 
 def test_a_killed_experiment_ends_with_the_same_bytes_and_nothing_twice(tmp_path: Path) -> None:
@@ -143,44 +152,46 @@ def test_a_killed_experiment_ends_with_the_same_bytes_and_nothing_twice(tmp_path
     assert whole == read_tree(folder)
 
 
-def test_two_processes_share_a_folder(tmp_path: Path) -> None:
-    log, folder = tmp_path / "log", tmp_path / "shared"
-    both = [start(folder, log) for _ in range(2)]
-    assert [one.wait() for one in both] == [0, 0]
-    begun = log.read_text().split("\n")[:-1]
-    assert len(begun) == len(set(begun)) == 12
-    assert sorted(path.name for path in folder.iterdir()) == ["experiment.json", "runs", "times"]
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupted_experiment_says_so_in_one_line_and_is_resumed(
+    tmp_path: Path, workers: str
+) -> None:
+    folder, log = tmp_path / "interrupted", tmp_path / "log"
+    main = start(folder, log, "--quiet", "--workers", workers)
+    while not list(folder.glob("runs/*Random*.npz")) and main.poll() is None:
+        time.sleep(0.02)
+    main.send_signal(signal.SIGINT)
+    code, said = main.wait(), (tmp_path / "said").read_text()
+    assert (code, said) == (INTERRUPTED, "pkd: interrupted\n")
+    assert len(list(folder.glob("runs/*Random*.npz"))) < 12
+    assert start(folder, log).wait() == 0
+    assert start(tmp_path / "whole", tmp_path / "log0").wait() == 0
+    assert read_tree(tmp_path / "whole") == read_tree(folder)
 
 
-def test_the_claim_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
-    code = (
-        "import sys, os; from pathlib import Path; from pkd.experiments.claims import Claims; "
-        "claims = Claims(Path(sys.argv[1])).__enter__(); assert claims.take('run'); os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.0"]
-    with Claims(tmp_path) as claims:
-        assert claims.take("run")
-        assert not Claims(tmp_path).take("run")  # now it is ours
-    assert not tmp_path.exists()
-
-
-def test_a_claim_of_another_machine_is_stale_after_a_minute(tmp_path: Path) -> None:
-    claim = tmp_path / "run.0"
-    claim.write_text(json.dumps({"machine": "elsewhere", "process": 1, "started": "1"}))
-    assert not Claims(tmp_path).take("run")
-    long_ago = time.time() - 61
-    os.utime(claim, (long_ago, long_ago))
-    assert Claims(tmp_path).take("run")
+def test_a_second_process_on_a_folder_is_refused_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid, folder = make_grid(MODELS[0], "greedy", 5, 1), tmp_path / "f"
+    words = ["compare", *MODELS[0].split(), "--rules", "greedy", "--episodes", "5"]
+    words += ["--seeds", "1", "--save", str(folder)]
+    with Store(folder).open(grid, list(list_jobs(grid))):
+        assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"pkd: error: {folder} is in use: another process computes runs of it")
+    assert said.count("\n") == 1
+    assert main(words) == 0
+    names = ["experiment.json", "lock", "runs", "times"]
+    assert sorted(path.name for path in folder.iterdir()) == names
 
 
 def test_a_long_run_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pkd.learning import Trial
+    from pkd.learning.learn import Trial
 
     pkd.experiment(MODELS[0], "practical", 3000, seeds=1, folder=tmp_path / "whole")
-    monkeypatch.setattr("pkd.learning.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("pkd.learning.learn.CHECKPOINT_SECONDS", -1.0)
     save, resumed = Trial.save, []
 
     def save_and_stop(self: Trial, path: Path) -> None:
@@ -255,7 +266,7 @@ def test_results_come_back_from_the_folder(tmp_path: Path) -> None:
     loaded = pkd.load_results(tmp_path)
     assert differ(made, loaded) == []
     columns = loaded.arrays()
-    assert columns["regret"].tolist() == [float(record.regret[-1]) for record in made]
+    assert columns["regret"].tolist() == [float(run.regret[-1]) for run in made]
     exact = [name in ("practical", "posterior") or "Q" in name for _, name, _ in loaded.cells]
     kinds = ["estimated" if "Random" in name else "exact" for _, name, _ in loaded.cells]
     assert columns["regret_is"].tolist() == kinds
@@ -275,6 +286,7 @@ def test_results_are_a_frame_and_a_table_of_text(tmp_path: Path) -> None:
     assert frame.drop(columns="seconds").equals(again.drop(columns="seconds"))
     results.to_csv(tmp_path / "curves.csv", curves=True)
     curves = pandas.read_csv(tmp_path / "curves.csv")
+    assert not curves.duplicated(["model", "agent", "seed", "episode"]).any()
     assert curves.groupby(["model", "agent", "seed"])["regret"].last().tolist() == pytest.approx(
         frame.sort_values(["model", "agent", "seed"])["regret"].tolist()
     )
@@ -297,3 +309,79 @@ def test_a_model_file_that_changes_is_read_again(
         np.savez("m.npz", P=np.ones((1, 1, 1)), r=np.array([[pay]]))
         results = pkd.experiment("m.npz --horizon 3", "greedy", 5, seeds=1)
         assert results[0].optimal_value == 3 * pay
+
+
+def test_a_script_without_a_guard_is_told_what_to_do(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        'import pkd\nprint("once")\npkd.compare("gambler", "greedy", 2, 2, workers=2)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 1
+    # Workers begin the script until their pool is closed; without the guard there is no end.
+    assert done.stdout.count("once") < 10
+    assert (
+        done.stderr.strip()
+        .splitlines()[-1]
+        .startswith("pkd.model.ModelError: workers=2 runs this script again in every worker")
+    )
+
+
+def test_hidden_files_of_a_folder_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
+    """The folder `runs` of a user, or a link to one, may hold anything."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".profile").write_text("mine", encoding="utf-8")
+    left = home / f".a--b--0--c.npz.{'0' * 32}"
+    left.write_text("half a run", encoding="utf-8")
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "runs").symlink_to(home)
+    (folder / "times").mkdir()
+    (folder / "times" / ".git").mkdir()
+    pkd.experiment(MODELS[:1], ["greedy"], 3, 1, folder=folder)
+    assert (home / ".profile").read_text(encoding="utf-8") == "mine"
+    assert not left.exists()
+    assert len(pkd.load_results(folder)) == 1
+
+
+@pytest.mark.parametrize("key", ["../secret", "/etc/passwd", "a/b", "", 3, None, {"a": 1}])
+def test_a_list_of_runs_names_no_files_elsewhere(key: object, tmp_path: Path) -> None:
+    pkd.experiment(MODELS[:1], ["greedy"], 3, 1, folder=tmp_path)
+    listed = json.loads((tmp_path / "experiment.json").read_text(encoding="utf-8"))
+    listed["runs"][0]["key"] = key
+    (tmp_path / "experiment.json").write_text(json.dumps(listed), encoding="utf-8")
+    with pytest.raises(pkd.ModelError, match="is not the list of an experiment"):
+        pkd.load_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ('folder = "file.txt"', "outputs: folder: file.txt cannot be written"),
+        ('csv = "file.txt/a.csv"', "outputs: csv: file.txt/a.csv cannot be written, because of"),
+        ('csv = "here"', "outputs: csv: here cannot be written"),
+        ('curves = "loop/a.csv"', "outputs: curves: loop/a.csv cannot be written"),
+        ('plot = "a.doc"', "outputs: plot: a.doc ends in none of"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_refused_before_the_first_run(
+    output: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file.txt").write_text("", encoding="utf-8")
+    Path("here").mkdir()
+    Path("loop").symlink_to("loop")
+    text = (
+        f'models = ["gambler"]\nagents = ["greedy"]\nepisodes = 3\nseeds = 1\n[outputs]\n{output}\n'
+    )
+    Path("grid.toml").write_text(text, encoding="utf-8")
+    assert main(["experiment", "grid.toml"]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("out").exists()

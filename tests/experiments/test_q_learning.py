@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd_delay.problems import random_mdp, riverswim, two_state_chain
+from pkd.experiments import rivals
+from pkd_delay.models.tables import random_mdp, riverswim, two_state_chain
 from tests.kiosk import LAW, Kiosk
 from tests.rival_play import play, worth
 
@@ -23,7 +24,7 @@ def move(s: int, a: int, s_next: int, reward: float) -> pkd.Transition:
 
 
 def test_the_first_targets_are_taken_whole_and_later_ones_by_n_to_the_minus_power() -> None:
-    agent = pkd.QLearning(epsilon=0.0, power=0.5)
+    agent = rivals.QLearning(epsilon=0.0, power=0.5)
     agent.begin(TWO.model(), episodes=3, seed=0)
     agent.observe(pkd.Episode([move(0, 0, 1, 0.0), move(1, 1, 1, 1.0)]))
     assert agent.rows[2, (1, None)].q == [0.0, 1.0]
@@ -34,7 +35,7 @@ def test_the_first_targets_are_taken_whole_and_later_ones_by_n_to_the_minus_powe
 
 def test_chance_states_and_the_final_pay_belong_to_the_last_decision() -> None:
     """Order 1 (-1); demand 1 is served (+2); the stock that is left is paid by half."""
-    agent = pkd.QLearning(epsilon=0.0)
+    agent = rivals.QLearning(epsilon=0.0)
     agent.begin(Kiosk(), episodes=1, seed=0)
     moves = [
         pkd.Transition(None, 1, 1, 1, 2, -1.0),
@@ -48,7 +49,7 @@ def test_chance_states_and_the_final_pay_belong_to_the_last_decision() -> None:
 
 
 def test_rewards_that_an_episode_leaves_out_are_asked_of_the_model() -> None:
-    agent = pkd.QLearning(epsilon=0.0)
+    agent = rivals.QLearning(epsilon=0.0)
     agent.begin(TWO.model(), episodes=1, seed=0)
     agent.observe(pkd.Episode([pkd.Transition(0, None, 0, 1, None)]))
     agent.observe(pkd.Episode([pkd.Transition(1, None, 0, 1, None)]))
@@ -58,7 +59,7 @@ def test_rewards_that_an_episode_leaves_out_are_asked_of_the_model() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_q_learning_finds_the_optimum_of_a_small_table(seed: int) -> None:
     problem = random_mdp(states=3, actions=3, horizon=3, successors=2, seed=seed)
-    agent = pkd.QLearning(epsilon=0.5, decay=0.0)
+    agent = rivals.QLearning(epsilon=0.5, decay=0.0)
     play(agent, problem, 6000, seed=seed)
     agent.epsilon = 0.0
     agent.observe(pkd.Episode([]))  # the next episode is played without chance
@@ -69,7 +70,7 @@ def test_the_values_of_q_learning_converge_to_those_of_the_plan() -> None:
     """In a deterministic table with alpha = 1 they are exact after enough visits."""
     steps = [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]]
     problem = pkd.TabularMDP(steps, [[0.1, 0.0], [0.5, 0.2], [0.0, 1.0]], horizon=4)
-    agent, plan = pkd.QLearning(decay=0.0, power=0.0), pkd.plan(problem)
+    agent, plan = rivals.QLearning(decay=0.0, power=0.0), pkd.plan(problem)
     play(agent, problem, 2000)
     for (h, (x, y)), row in agent.rows.items():
         assert row.q == [pytest.approx(q) for q in plan.values(h, x, y).values()]
@@ -78,7 +79,7 @@ def test_the_values_of_q_learning_converge_to_those_of_the_plan() -> None:
 def test_a_share_epsilon_of_all_steps_is_left_to_chance() -> None:
     """All values are 0, so the greedy action is 0; chance takes 1 half of the time."""
     still = pkd.TabularMDP(np.ones((1, 2, 1)), np.zeros((1, 2)), horizon=10)
-    agent = pkd.QLearning(epsilon=0.4, decay=0.0)
+    agent = rivals.QLearning(epsilon=0.4, decay=0.0)
     world = pkd.Simulator(still, seed=4)
     agent.begin(still.model(), episodes=2000, seed=4)
     ones = 0
@@ -90,7 +91,7 @@ def test_a_share_epsilon_of_all_steps_is_left_to_chance() -> None:
 
 
 def test_epsilon_decays_with_the_episodes() -> None:
-    agent = pkd.QLearning(epsilon=1.0, decay=0.5)
+    agent = rivals.QLearning(epsilon=1.0, decay=0.5)
     agent.begin(two_state_chain(horizon=1000).model(), episodes=100, seed=0)
     assert len(agent.draw_chances()) == 1000
     agent.observed = 99  # 1 / sqrt(100)
@@ -98,7 +99,7 @@ def test_epsilon_decays_with_the_episodes() -> None:
 
 
 def test_a_policy_stays_the_same_object_while_it_does_not_change() -> None:
-    agent = pkd.QLearning(epsilon=0.0)
+    agent = rivals.QLearning(epsilon=0.0)
     agent.begin(TWO.model(), episodes=3, seed=0)
     episode = pkd.Episode([move(0, 0, 0, 0.0), move(0, 0, 0, 0.0)])
     agent.observe(episode)
@@ -110,7 +111,7 @@ def test_a_policy_stays_the_same_object_while_it_does_not_change() -> None:
 
 
 def test_a_policy_that_was_shown_does_not_change_later() -> None:
-    agent = pkd.QLearning(epsilon=0.0)
+    agent = rivals.QLearning(epsilon=0.0)
     agent.begin(TWO.model(), episodes=3, seed=0)
     before = agent.policy()
     agent.observe(pkd.Episode([move(0, 1, 0, 1.0), move(0, 0, 0, 0.0)]))
@@ -159,7 +160,7 @@ def test_optimistic_q_learning_is_the_published_algorithm(bonus: Any, scale: flo
     """
     chain, K = two_state_chain(horizon=4, stay=0.6), 300
     constants = {"c": 2**0.5 * scale, "c1": scale, "c2": 2 * 2**0.5 * scale, "delta": 0.05}
-    agent = pkd.OptimisticQ(bonus=bonus, **constants)
+    agent = rivals.OptimisticQ(bonus=bonus, **constants)
     slow = Published(chain, K, triples=2 + 3 * 4, bonus=bonus, **constants)
     world = pkd.Simulator(chain, seed=2)
     agent.begin(chain.model(), episodes=K, seed=2)
@@ -179,7 +180,7 @@ def test_optimistic_q_learning_with_theory_constants_never_believes_too_little()
     problem = random_mdp(states=3, horizon=4, successors=3, seed=1)
     plan = pkd.plan(problem)
     for seed in range(5):
-        agent = pkd.OptimisticQ()
+        agent = rivals.OptimisticQ()
         play(agent, problem, 300, seed=seed)
         for (h, (x, y)), row in agent.rows.items():
             assert all(
@@ -189,7 +190,7 @@ def test_optimistic_q_learning_with_theory_constants_never_believes_too_little()
 
 def test_optimism_is_lost_without_the_bonus() -> None:
     problem = random_mdp(states=3, horizon=4, successors=3, seed=1)
-    plan, agent = pkd.plan(problem), pkd.OptimisticQ(c=0.0)
+    plan, agent = pkd.plan(problem), rivals.OptimisticQ(c=0.0)
     play(agent, problem, 300)
     assert any(
         q < value
@@ -202,10 +203,10 @@ def test_optimism_is_lost_without_the_bonus() -> None:
 def test_optimistic_q_learning_with_a_small_bonus_finds_the_way_upstream(bonus: Any) -> None:
     """Where Q-learning that starts at 0 stays at the small reward."""
     swim = riverswim(horizon=8, length=3)
-    agent = pkd.OptimisticQ(bonus=bonus, c=0.02, c1=1.0, c2=0.04)
+    agent = rivals.OptimisticQ(bonus=bonus, c=0.02, c1=1.0, c2=0.04)
     play(agent, swim, 4000, seed=1)
     assert worth(agent, swim) > 0.9 * pkd.plan(swim).value
-    plain = pkd.QLearning()
+    plain = rivals.QLearning()
     play(plain, swim, 4000, seed=1)
     assert worth(plain, swim) < 0.1 * pkd.plan(swim).value
 
@@ -216,7 +217,7 @@ def test_optimistic_q_learning_does_not_depend_on_the_unit_of_rewards(bonus: Any
     plain = two_state_chain(horizon=4, stay=0.6)
     moved = pkd.TabularMDP(plain.transitions, 8 * plain.rewards, 4)
     constants: Any = {"c": 0.1, "c1": 0.02, "c2": 10.0, "bonus": bonus}
-    one, other = pkd.OptimisticQ(**constants), pkd.OptimisticQ(**constants)
+    one, other = rivals.OptimisticQ(**constants), rivals.OptimisticQ(**constants)
     returns = play(one, plain, 200, seed=3)
     assert play(other, moved, 200, seed=3) == pytest.approx(8 * returns)
     for key, row in one.rows.items():
@@ -226,21 +227,21 @@ def test_optimistic_q_learning_does_not_depend_on_the_unit_of_rewards(bonus: Any
 def test_rewards_without_a_spread_need_no_bonus() -> None:
     still = pkd.TabularMDP(np.ones((1, 2, 1)), np.full((1, 2), 0.5), horizon=3)
     for bonus in ("hoeffding", "bernstein"):
-        agent = pkd.OptimisticQ(bonus=bonus)  # type: ignore[arg-type]
+        agent = rivals.OptimisticQ(bonus=bonus)  # type: ignore[arg-type]
         play(agent, still, 5)
         assert worth(agent, still) == pytest.approx(1.5)
 
 
 def test_bad_options_of_q_learners_are_named_together() -> None:
     with pytest.raises(pkd.ModelError) as error:
-        pkd.QLearning(epsilon=1.5, power=True)
+        rivals.QLearning(epsilon=1.5, power=True)
     assert len(error.value.findings) == 2
-    with pytest.raises(pkd.ModelError, match='expected "hoeffding" or "bernstein"'):
-        pkd.OptimisticQ(bonus="freedman")  # type: ignore[arg-type]
+    with pytest.raises(pkd.ModelError, match="expected one of hoeffding, bernstein"):
+        rivals.OptimisticQ(bonus="freedman")  # type: ignore[arg-type]
 
 
 def test_a_kiosk_is_learned_through_its_chance_states() -> None:
-    agent = pkd.QLearning(epsilon=0.5, decay=0.0)
+    agent = rivals.QLearning(epsilon=0.5, decay=0.0)
     play(agent, (Kiosk(), LAW), 4000, seed=1)
     agent.epsilon = 0.0
     agent.observe(pkd.Episode([]))

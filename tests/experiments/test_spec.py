@@ -9,11 +9,10 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.cli.experiment import Live
 from pkd.cli.experiment_file import list_files, read_experiment
-from pkd.experiments.jobs import list_jobs
-from pkd.experiments.spec import list_agents, make_agent, make_grid, split_agents
-from pkd.problem import names
+from pkd.experiments import rivals
+from pkd.experiments.grid import AGENTS, list_jobs, make_agent, make_grid, split_agents
+from pkd.problem import as_model, names, registered
 
 HERE = Path(__file__).parent
 CHAIN = "two_state_chain --horizon 3"
@@ -32,6 +31,8 @@ def write(folder: Path, text: str) -> Path:
 
 def test_an_agent_is_a_rule_with_constants_or_a_class_with_options() -> None:
     assert make_agent("mvp:c1=1,c2=2") == pkd.MVP(c1=1, c2=2)
+    assert make_agent("MVP:c1=1,c2=2") == make_agent("mvp:c1=1,c2=2")
+    assert make_agent("UCRL2") == make_agent("ucrl2")
     assert make_agent("practical:monotone=true") == pkd.MVP(0.5, 0.25, 1.0, True)
     agent: Any = make_agent("agents_for_tests:QLearning:rate=0.5,show=false")
     assert (agent.rate, agent.show) == (0.5, False)
@@ -44,7 +45,7 @@ def test_an_agent_is_a_rule_with_constants_or_a_class_with_options() -> None:
         ("mvp:c9=1", "mvp has no constant 'c9'; expected c1, c2"),
         ("agents_for_tests:Nobody", "cannot be imported"),
         ("agents_for_tests:QLearning:speed=1", "its options are rate, show"),
-        ("os:getcwd", "expected a pkd.Agent or a rule of optimism, found str"),
+        ("os:getcwd", "expected a pkd.Agent or a rule of optimism"),
     ],
 )
 def test_bad_words_of_an_agent_are_explained(words: str, said: str) -> None:
@@ -78,7 +79,7 @@ def test_one_error_names_every_finding() -> None:
     ("one", "other"),
     [
         ("agents_for_tests:Forgetful:speed=1", "agents_for_tests:Forgetful:speed=2"),
-        (pkd.PerState(optimism=pkd.MVP(1.0)), pkd.PerState(optimism=pkd.MVP(1.0 + 1e-9))),
+        tuple(rivals.PerState(optimism=pkd.MVP(c)) for c in (1.0, 1.0 + 1e-9)),
     ],
     ids=["words", "objects"],
 )
@@ -179,7 +180,7 @@ def test_every_registered_model_has_an_experiment_file() -> None:
 
 def test_the_study_of_rivals_has_every_registered_agent() -> None:
     words = [spec.words for spec in read_experiment(list_files()["study_rivals"])[0].agents]
-    assert {word.partition(":")[0] for word in words} >= set(list_agents())
+    assert {word.partition(":")[0] for word in words} >= set(registered(AGENTS))
 
 
 def test_the_command_runs_a_file_and_says_what_is_done(
@@ -190,16 +191,16 @@ def test_the_command_runs_a_file_and_says_what_is_done(
     text = f'models = ["{CHAIN}"]\nagents = {agents}\nepisodes = 5\nseeds = 2\n'
     file = str(write(tmp_path, text))
     assert main(["experiment", file, "--status"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["0", "0", "2"]
+    assert capsys.readouterr().out.splitlines()[1].split()[-2:] == ["0", "2"]
     words = ["experiment", file, "--csv", "runs.csv", "--plot", "regret.svg", "--form", "markdown"]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert out.count("| exact ") == out.count("| estimated ") == 1
-    assert "4 runs of 5 episodes in out/grid" in out
+    assert "5 episodes, means over 2 seeds, Student's 95% intervals; 4 runs in out/grid" in out
     assert Path("runs.csv").read_text().count("\n") == 5
     assert "<svg" in Path("regret.svg").read_text()
     assert main(["experiment", file, "--status"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["2", "0", "0"]
+    assert capsys.readouterr().out.splitlines()[1].split()[-2:] == ["2", "0"]
 
 
 LATE = """
@@ -259,23 +260,8 @@ def test_an_unknown_file_names_the_installed_ones(capsys: pytest.CaptureFixture[
     )
 
 
-def test_the_live_table_renews_itself_and_leaves_nothing() -> None:
-    written: list[str] = []
-    grid = make_grid(CHAIN, "greedy", 5, 2)
-    live = Live(grid, written.append)
-    live.begin(2)
-    live.drawn = 0.0
-    live.finish(pkd.experiment(CHAIN, "greedy", 5, 1)[0], computed=True)
-    live.end()
-    text = "".join(written)
-    assert "0/2" in text
-    assert "1/2" in text
-    assert "50%" in text
-    assert text.endswith("\x1b[J")
-
-
 def test_the_table_is_written_in_three_forms() -> None:
-    found = pkd.compare({"a_b": CHAIN}, {"x_1": "greedy", "y": "posterior"}, 20, 3)
+    found = pkd.experiment({"a_b": CHAIN}, {"x_1": "greedy", "y": "posterior"}, 20, 3)
     assert found.table().splitlines()[1].startswith("x_1")
     assert found.table("markdown").splitlines()[1].startswith("| ----")
     latex = found.table("latex")
@@ -293,14 +279,14 @@ def test_the_figure_names_bands_and_estimates() -> None:
     assert labels == ["q, estimated, no guarantee", "g, no guarantee", "exact optimum"]
     assert left.get_legend() is None
     # The panel that announces bands is the one that has them.
-    assert "bands: 95% bootstrap intervals" in left.get_title()
+    assert "bands: its 95% intervals" in left.get_title()
     assert len(left.collections) == 2
     assert "band" not in right.get_title()
     assert len(right.collections) == 0
 
 
 def test_the_figure_shows_certified_bands_and_the_bound() -> None:
-    bound = pkd.bounds.ModelBound.of(pkd.as_model("two_state_chain"))
+    bound = pkd.bounds.ModelBound.of(as_model("two_state_chain"))
     found = pkd.compare({"chain": "two_state_chain"}, ["certified", "greedy"], 50, seeds=2)
     left, right = found.plot({"chain": bound}).axes
     assert left.lines[-1].get_ydata()[-1] == float(bound(50))
@@ -310,6 +296,5 @@ def test_the_figure_shows_certified_bands_and_the_bound() -> None:
     ]
     assert any(label.startswith("explicit bound") for label in legend)
     (band,) = right.collections
-    records = found.results.records("chain", "Certified")
-    lowest = min(record.lower_values.min() for record in records)
+    lowest = min(run.lower_values.min() for run in found.runs("chain", "Certified"))
     assert band.get_paths()[0].vertices[:, 1].min() == pytest.approx(lowest)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pkd
+from pkd.experiments import rivals
 from pkd_delay import DelayedMDP
-from pkd_delay.problems import random_mdp, two_state_chain
+from pkd_delay.models.tables import random_mdp, two_state_chain
 from tests.kiosk import LAW, Kiosk
 from tests.rival_play import play, worth
 
@@ -60,7 +61,7 @@ class Published:
 def test_ucbvi_on_a_table_is_the_published_algorithm(bonus: Any, scale: float) -> None:
     """Returns of the chain reach from 0 to H: the units are the published ones."""
     chain, K = two_state_chain(horizon=4, stay=0.7), 120
-    agent, world = pkd.UCBVI(bonus=bonus, scale=scale), pkd.Simulator(chain, seed=1)
+    agent, world = rivals.UCBVI(bonus=bonus, scale=scale), pkd.Simulator(chain, seed=1)
     slow = Published((4, 2, 2), chain.rewards, K, bonus == "bernstein")
     agent.begin(chain.model(), episodes=K, seed=0)
     for _ in range(K):
@@ -79,7 +80,7 @@ def test_ucbvi_on_a_table_is_the_published_algorithm(bonus: Any, scale: float) -
 def test_the_settlement_of_a_delayed_model_has_counts_of_its_own() -> None:
     """After the last action everything that is queued is paid."""
     late = DelayedMDP.constant(two_state_chain(horizon=4), 1)
-    agent = pkd.UCBVI()
+    agent = rivals.UCBVI()
     play(agent, late, 10)
     assert agent.last_counts is not agent.counts
     *_, after, count = agent.last_counts.arrays()
@@ -102,7 +103,7 @@ def test_the_settlement_of_a_delayed_model_has_counts_of_its_own() -> None:
 def test_ucbvi_with_a_small_bonus_learns_the_optimum(
     bonus: Any, scale: float, problem: Any
 ) -> None:
-    agent = pkd.UCBVI(bonus=bonus, scale=scale, replan="doubling")
+    agent = rivals.UCBVI(bonus=bonus, scale=scale, replan="doubling")
     play(agent, problem, 3000, seed=1)
     assert worth(agent, problem) == pytest.approx(pkd.plan(problem).value, abs=1e-9)
 
@@ -111,7 +112,7 @@ def test_the_upper_value_of_ucbvi_is_never_below_the_optimum() -> None:
     problem = random_mdp(states=3, horizon=3, successors=2, seed=5)
     optimum = pkd.plan(problem).value
     for bonus in ("hoeffding", "bernstein"):
-        agent = pkd.UCBVI(bonus=bonus)  # type: ignore[arg-type]
+        agent = rivals.UCBVI(bonus=bonus)  # type: ignore[arg-type]
         play(agent, problem, 200)
         first = agent.table.first[agent.table.place[0, None]]
         assert agent.q[0, first : first + 2].max() >= optimum
@@ -121,7 +122,7 @@ def test_doubling_plans_seldom_and_ends_with_the_same_data() -> None:
     chain = two_state_chain(horizon=3)
     policies = {}
     for replan in ("every", "doubling"):
-        agent = pkd.UCBVI(replan=replan, scale=0.01)
+        agent = rivals.UCBVI(replan=replan, scale=0.01)
         play(agent, chain, 400)
         policies[replan] = worth(agent, chain)
         assert agent.guarantee == "no guarantee"
@@ -130,7 +131,7 @@ def test_doubling_plans_seldom_and_ends_with_the_same_data() -> None:
 
 def test_a_policy_of_ucbvi_that_was_shown_does_not_change_later() -> None:
     chain = two_state_chain(horizon=3)
-    agent, world = pkd.UCBVI(scale=0.01), pkd.Simulator(chain)
+    agent, world = rivals.UCBVI(scale=0.01), pkd.Simulator(chain)
     agent.begin(chain.model(), episodes=200, seed=0)
     shown = agent.policy()
     before = pkd.evaluate(chain, shown)

@@ -38,12 +38,16 @@ DEFECTS = {
                 ("    compiled.check_policy(choices)\n", ""),
                 ("if run.fingerprint and run.fingerprint !=", "if False and run.fingerprint !="),
             ],
-            "pkd.planning": [
+            "pkd.planning.plan": [
                 ('if meta.get("fingerprint") != compiled.fingerprint:', "if False:"),
                 ('            compiled.check_policy(arrays["choices"])\n', ""),
             ],
-            "pkd.learner": [('if meta.get("fingerprint") != compiled.fingerprint:', "if False:")],
-            "pkd.algorithm": [('        self.compiled.check_policy(arrays["policy"])\n', "")],
+            "pkd.learning.learner": [
+                ('if meta.get("fingerprint") != compiled.fingerprint:', "if False:")
+            ],
+            "pkd.learning.algorithm": [
+                ('        self.compiled.check_policy(arrays["policy"])\n', "")
+            ],
         },
     ),
     "2": Defect(
@@ -55,7 +59,7 @@ DEFECTS = {
         "the identity of a checkpoint leaves out the law, |Z|, B and the shares",
         "runs",
         {
-            "pkd.learning": [
+            "pkd.learning.learn": [
                 (
                     '"run": digest.hexdigest(), "optimum": optimum, **config}',
                     '"run": str(self.compiled.horizon), **config}',
@@ -67,8 +71,8 @@ DEFECTS = {
         "flatten takes rewards below 1e-12 for equal",
         "models",
         {
-            "pkd.flattening": [
-                ("all(a.reward == b.reward for", "all(abs(a.reward - b.reward) <= 1e-12 for"),
+            "pkd.planning.flatten": [
+                ("rtol=1e-12, atol=0)", "rtol=0, atol=1e-12)"),
                 ("if whole == 0.0:", "if abs(whole) <= 1e-12:"),
             ]
         },
@@ -79,9 +83,22 @@ DEFECTS = {
         {
             "pkd.engine.compiled": [
                 (
-                    "c1, c2, free = float(bonus.c1), float(bonus.c2), float(bonus.free)",
-                    "c1, c2, free = bonus.c1, bonus.c2, float(bonus.free)",
+                    "c1=float(bonus.c1),\n            c2=float(bonus.c2),",
+                    "c1=bonus.c1,\n            c2=bonus.c2,",
                 )
+            ]
+        },
+    ),
+    "10": Defect(
+        "a log of delays has only the states in which the agent acted",
+        "models",
+        {
+            "pkd_delay.episodes": [
+                ('"end": min(len(self.actions) + 1, self.horizon),', '"end": None,'),
+                (
+                    "for t in range(1, min(ended, self.horizon) + 1)",
+                    "for t in range(1, min(len(self.actions), ended) + 1)",
+                ),
             ]
         },
     ),
@@ -105,6 +122,29 @@ DEFECTS = {
                 ),
             ],
             "pkd.explore.reader": [("p_list[k] /= total", "pass")],
+        },
+    ),
+    "8": Defect(
+        "LateEnv keeps the info that the environment goes on writing into",
+        "models",
+        {
+            "pkd_delay.envs.late_env": [
+                (
+                    "seen, told = copy_value(observation), copy_value(info)",
+                    "seen, told = copy_value(observation), info",
+                )
+            ]
+        },
+    ),
+    "9": Defect(
+        "values that share their text are one value in the CSV file of a policy",
+        "files",
+        {
+            "pkd.files.policies": [
+                ("if None not in shown and len(shown) == len(found):", "if None not in shown:"),
+                ("return None if unclear else {part:", "return {part:"),
+                ("if other.step <= one.until and one.action != other.action:", "if False:"),
+            ]
         },
     ),
 }

@@ -23,15 +23,16 @@ import numpy as np
 import pkd
 import pkd_delay
 from pkd.cli import main
-from pkd.results.files import read_arrays
-from pkd_delay.law_file import read_law, write_law
+from pkd.files.atomic import read_arrays
+from pkd_delay.laws.files import read_law, write_law
+from pkd_delay.laws.fitting import fit_delay
 from tests.fuzz.damage import damage, forge
 from tests.queue_strategies import QueueShape, build
 
 __all__ = ["attack"]
 
 DAMAGED = 12  # files of one attack
-POLICIES = ("arms", "choices", "policy")  # arrays that an engine follows
+POLICIES = ("choices", "policy")  # arrays that an engine follows
 
 
 @attrs.frozen
@@ -63,7 +64,46 @@ def attack(seed: int, folder: Path) -> int:
             raise AssertionError(f"{name}, {how}: {said}") from problem
         assert not hostile, f"{name}, {how}: actions that do not exist were taken"
     check_other_model(rng, folder)
-    return DAMAGED + 1
+    check_policy_text(rng, folder)
+    return DAMAGED + 2
+
+
+class Shell(pkd.PartiallyKnownMDP):
+    """Any values as x and as actions; only the action at the place of x pays."""
+
+    horizon = 2
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def start(self) -> Any:
+        """Any x."""
+        return {(x, None): 1 / len(self.values) for x in self.values}
+
+    def actions(self, x: Any, y: Any) -> Any:
+        """The same values; None stands for no action."""
+        return ["nothing" if v is None else v for v in self.values]
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        """1 for the action that is x."""
+        return float(a == ("nothing" if x is None else x))
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        """Any x again."""
+        return [(1.0, None, pkd.Known(dict.fromkeys(self.values, 1 / len(self.values))))]
+
+
+def check_policy_text(rng: random.Random, folder: Path) -> None:
+    """A policy is read back from its CSV file, whatever its values look like."""
+    words = [0, "0", None, "None", 1.5, "1.5", "", "-", "a", "b c", b"a", "b'a'", pkd.Queue((0, 0))]
+    pairs = [(a, b) for a in words for b in words]
+    queues = [pkd.Queue(pair) for pair in pairs]
+    values = list(dict.fromkeys(rng.sample([*words, *pairs, *queues], 3) + rng.sample(words, 3)))
+    pkd.plan(Shell(values), {}).to_csv(folder / "shell.csv")
+    table = pkd.PolicyTable.read(folder / "shell.csv", Shell(values))
+    for x in values:
+        taken, expected = table(1, x, None), "nothing" if x is None else x
+        assert taken == expected, f"{taken!r} in place of {expected!r} of {values!r}"
 
 
 def takes_impossible_actions(path: Path, good: Path) -> bool:
@@ -155,16 +195,19 @@ def _make_delay_readers(folder: Path) -> dict[str, Reader]:
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(2), (2, 2)), rng.random((2, 2)), 3)
     delayed = pkd_delay.DelayedMDP(mdp, {-1: 0.2, 0: 0.5, 1: 0.3}, 2)
     mdp.save_npz(folder / "table.npz")
-    pkd_delay.plan(delayed).save(folder / "delayed.npz")
-    write_law(folder / "law.json", {None: pkd_delay.InterArrival.of({-1: 0.3, 0: 0.7})}, 2)
+    plan = pkd_delay.plan(delayed)
+    plan.to_csv(folder / "delayed.csv", every_state=True)
+    write_law(folder / "law.json", {None: pkd_delay.InterArrival({-1: 0.3, 0: 0.7})}, 2)
 
     def use_law(path: Path) -> None:
         found = read_law(path)
         assert found.form in ("inter-arrival", "lags", "chain")
 
     def use_policy_file(path: Path) -> None:
-        saved = pkd_delay.SavedPolicy.load(path)
-        assert {saved.action(*key) for key in saved.rules} <= {0, 1}
+        saved = pkd.PolicyTable.read(path, plan.model)
+        for row in plan.core.rows():
+            with contextlib.suppress(pkd.ModelError):
+                assert saved.action(row.step, *row.state.values()) in (0, 1)
 
     def use_table(path: Path) -> None:
         table = pkd.TabularMDP.from_npz(path, 3)
@@ -173,7 +216,7 @@ def _make_delay_readers(folder: Path) -> dict[str, Reader]:
 
     return {
         "table": Reader(folder / "table.npz", use_table),
-        "delayed": Reader(folder / "delayed.npz", use_policy_file),
+        "delayed": Reader(folder / "delayed.csv", use_policy_file),
         "law": Reader(folder / "law.json", use_law),
     }
 
@@ -191,8 +234,8 @@ def _make_text_readers(folder: Path) -> dict[str, Reader]:
     )
     toml = 'model = "gambler"\nhorizon = 3\n[options]\ncapital = 2\n'
     (folder / "experiment.toml").write_text(toml, encoding="utf-8")
-    plan.to_csv(folder / "policy.csv")
-    plan.to_json(folder / "policy.json")
+    plan.to_csv(folder / "policy.csv", every_state=True)
+    plan.to_json(folder / "policy.json", every_state=True)
 
     def use_table(path: Path) -> None:
         table = pkd.PolicyTable.read(path, model.model)
@@ -212,7 +255,7 @@ def _make_text_readers(folder: Path) -> dict[str, Reader]:
 
     return {
         "log": Reader(folder / "log.csv", lambda path: pkd.read_log(path, model).summary()),
-        "delays": Reader(folder / "delays.csv", lambda path: pkd_delay.InterArrival.fit(path)),
+        "delays": Reader(folder / "delays.csv", lambda path: fit_delay("best", path)),
         "policy csv": Reader(folder / "policy.csv", use_table),
         "policy json": Reader(folder / "policy.json", use_table),
         "experiment": Reader(folder / "experiment.toml", use_config),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pkd
-from pkd import learning
+from pkd.learning import learn as learning
 from tests.fuzz.runs import assert_same
 
 __all__ = ["attack"]

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import gymnasium as gym
+import numpy as np
 
 import pkd
+import pkd_delay
+from pkd_delay.episodes import simulate
+from pkd_delay.laws.fitting import fit_delay
 from tests import queue_strategies, reference, strategies
 from tests.engine import agreement
 from tests.queue_strategies import QueueCase
@@ -21,6 +26,7 @@ REWARDS = (
     (0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0), (0.0, 1e-13), (-1e-150, 1e-150),
 )  # fmt: skip
 CERTIFIED_SLACK = 1e-8  # its reference searches for a maximum
+SELDOM = 1e-9  # with which a set may miss the truth, and a test may blame it
 OFF = 0.9e-9  # by how much sums of probabilities miss 1, within the tolerance
 
 
@@ -42,6 +48,9 @@ def attack(seed: int, folder: Path) -> int:
             assert_normalised(case, large, 1 + rng.choice([-OFF, OFF]), worst)
     value = pkd.plan(pkd.flatten(case.model, case.law)).value
     worst.hold(value, agreement.optimal(case).value, case.scale, "the flat table")
+    assert_nothing_is_early(rng)
+    if rng.random() < 0.3:
+        assert_fit_covers(rng)
     return worst.comparisons
 
 
@@ -99,3 +108,72 @@ def scale_model(given: Any, factor: float) -> Any:
     model.step = lambda *asked: scale(given.step(*asked))
     model.last_step = lambda *asked: scale(given.last_step(*asked))
     return model
+
+
+class Ending(pkd.NoiseMDP):
+    """A base that ends with the probability of its noise."""
+
+    horizon = 9
+
+    def initial(self) -> str:
+        """Is on."""
+        return "on"
+
+    def choices(self, s: Any) -> Any:
+        """One action, until the end."""
+        return (0,) if s == "on" else pkd.END
+
+    def noise(self, s: Any, a: Any) -> str:
+        """One feature."""
+        return "toss"
+
+    def outcomes(self, z: Any) -> tuple[str, str]:
+        """On or off."""
+        return "on", "off"
+
+    def land(self, s: Any, a: Any, w: Any) -> tuple[float, Any]:
+        """Pays nothing."""
+        return 0.0, w
+
+
+def assert_fit_covers(rng: random.Random) -> None:
+    """The true law of the delay lies in the set of a log, also where the base ends early."""
+    over, dice = rng.uniform(0.1, 0.7), np.random.default_rng(rng.randrange(10**6))
+    form = rng.choice([pkd_delay.InterArrival, pkd_delay.Lags])
+    law = form(tuple(dice.dirichlet(np.ones(4)).tolist()))
+    base = (Ending(), {"toss": {"on": 1 - over, "off": over}})
+    late = pkd_delay.Delayed(base, law, 3)
+    episodes = simulate(late, lambda *seen: 0, 400, rng.randrange(10**6))
+    fit = fit_delay(form, episodes, max_delay=3, delta=SELDOM, false_alarm=SELDOM)
+    assert fit.contains(law), f"the fit of {law} misses it, where the base ends with {over:.2f}"
+    assert fit.holds, "a test blames the log"
+
+
+class Reuser(gym.Env[Any, Any]):
+    """Counts its steps, in one array and one info that it writes over."""
+
+    observation_space = gym.spaces.Box(0, 99, (1,), np.int64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
+        """Counts from 0."""
+        self.array, self.info = np.zeros(1, np.int64), {"time": [0]}
+        return self.array, self.info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Any]:
+        """Counts on."""
+        self.array += 1
+        self.info["time"][0] += 1
+        return self.array, 0.0, False, False, self.info
+
+
+def assert_nothing_is_early(rng: random.Random) -> None:
+    """A late environment shows an observation and its info when both are due, and no newer ones."""
+    late = pkd_delay.LateEnv(Reuser(), {-1: 0.3, 0: 0.4, 1: 0.3}, 0, rng.randint(1, 4), horizon=9)
+    seen, info = late.reset(seed=rng.randrange(10**6))
+    for h in range(1, 10):
+        assert int(seen["observation"][0]) == h - 1 - seen["age"], "an early observation"
+        shown = info.get("time", [None])[0]
+        expected = int(seen["observation"][0]) if seen["arrived"] else None
+        assert shown == expected, f"info of step {shown} where {expected} is due"
+        seen, _, _, _, info = late.step(0)

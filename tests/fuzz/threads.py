@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import pkd
+from pkd.engine import Compiled
 from pkd_delay import DelayedMDP
 from tests.fuzz.models import random_case
 
@@ -58,7 +59,7 @@ def random_problem(rng: random.Random, seed: int) -> tuple[Any, Any]:
     return (delayed.known() if rng.random() < 0.6 else delayed.unknown()), delayed.law()
 
 
-def make_task(compiled: pkd.Compiled, law: Any, seed: int) -> Callable[[], Any]:
+def make_task(compiled: Compiled, law: Any, seed: int) -> Callable[[], Any]:
     """A plan, an optimistic plan, an evaluation or a run, as something that can be compared."""
     rng = np.random.default_rng(seed)
     counts = {

@@ -13,11 +13,11 @@ import pytest
 import pkd
 from pkd.cli import main
 from pkd.cli.experiment_file import read_experiment
-from pkd.experiments.jobs import list_jobs
+from pkd.experiments.grid import list_jobs
 from pkd.report import read_folder, write_page
 from pkd.report.content import Chapter, Group
-from pkd.report.structure import write_structure
-from pkd.report.transitions import find_transitions
+from pkd.report.figures import find_transitions
+from pkd.report.structure import describe_model
 
 FILE = """
 title = "Is it worth <waiting>?"
@@ -59,22 +59,24 @@ def test_every_line_has_the_mean_of_the_seeds_and_a_guarantee(folder: Path, text
     results = pkd.load_results(folder)
     for agent, guarantee in (("Certified", "certified"), ("Q", "no guarantee")):
         for model in results.models:
-            mean = sum(float(record.regret[-1]) for record in results.records(model, agent)) / 2
-            cells = rf">{agent}</td><td[^>]*>{guarantee}</td><td[^>]*>{re.escape(f'{mean:.6g}')}<"
-            assert re.search(cells, text)
+            mean = sum(float(run.regret[-1]) for run in results.runs(model, agent)) / 2
+            cells = [agent, guarantee, "[a-z]*", re.escape(f"{mean:.6g}")]
+            assert re.search(r"</td>\s*<td[^>]*>".join(cells), text)
 
 
 def test_agents_are_ranked_over_the_models(folder: Path, text: str) -> None:
-    for name, rank in pkd.compare(pkd.load_results(folder)).ranks().items():
-        pattern = rf">{re.escape(name)}</td><td[^>]*>[a-z ]+</td><td[^>]*>{float(rank.mean):.3g}<"
-        assert re.search(pattern, text)
+    for name, rank in pkd.load_results(folder).ranks().items():
+        cells = [re.escape(name), "[a-z ]+", f"{float(rank.value):.3g}"]
+        assert re.search(r"</td>\s*<td[^>]*>".join(cells), text)
+    assert "No agent&#39;s mean rank is told from the least, that of" in text  # with two seeds
+    assert "least regret has" not in text
 
 
 def test_the_sizes_of_the_model_are_shown() -> None:
     """Two states with two actions each, named right in all three steps; y is not used."""
-    shown = write_structure(chapter("two_state_chain --horizon 3", 3.0), 1, trust=False)
-    rows = re.findall(r'"cell" data-label="size">(.*?)</td><td[^>]*>(.*?)</td>', shown)
-    assert {name.partition(":")[0]: size for name, size in rows} == {
+    shown = describe_model(chapter("two_state_chain --horizon 3", 3.0), 1, trust=False)
+    assert shown.sizes is not None
+    assert {name.partition(":")[0]: size for name, size in shown.sizes.rows} == {
         "|X|": "2",
         "|Y|": "1",
         "|Z|": "4",
@@ -87,8 +89,8 @@ def test_the_sizes_of_the_model_are_shown() -> None:
 def test_the_page_says_whether_exploration_is_needed(text: str) -> None:
     assert "Exploration is needed: 4 of 4 unknown features must be sought" in text
     optimum = pkd.plan("admission").value  # arrivals come whatever is done
-    shown = write_structure(chapter("admission", optimum), 1, trust=False)
-    assert "Exploration is not needed" in shown
+    shown = describe_model(chapter("admission", optimum), 1, trust=False)
+    assert "Exploration is not needed" in shown.exploration
 
 
 def test_the_optimal_policy_can_be_looked_at(text: str) -> None:
@@ -116,9 +118,9 @@ def test_an_unfinished_experiment_says_what_is_missing(folder: Path, tmp_path: P
 
 
 def chapter(words: str, optimum: float) -> Chapter:
-    record = pkd.experiment("two_state_chain --horizon 2", "greedy", 3, 1)[0]
-    record = attrs.evolve(record, optimal_value=optimum)
-    return Chapter("it", tuple(words.split()), [Group("greedy", [record], [""])])
+    run = pkd.experiment("two_state_chain --horizon 2", "greedy", 3, 1)[0]
+    run = attrs.evolve(run, optimal_value=optimum)
+    return Chapter("it", tuple(words.split()), [Group("greedy", [run], [""])])
 
 
 @pytest.mark.parametrize(
@@ -131,9 +133,7 @@ def chapter(words: str, optimum: float) -> Chapter:
     ],
 )
 def test_a_model_that_cannot_be_built_again_is_explained(words: str, trust: bool, why: str) -> None:
-    said = write_structure(chapter(words, -1.0), 1, trust=trust)
-    assert said.startswith('<h3>The model</h3><p class="soft">Not shown: ')
-    assert why in said
+    assert why in describe_model(chapter(words, -1.0), 1, trust=trust).why
 
 
 def test_a_transition_graph_has_the_moves_with_positive_probability() -> None:
@@ -153,3 +153,15 @@ def test_a_folder_that_is_none_and_a_folder_among_files_are_refused(
     assert "is not the folder of an experiment" in capsys.readouterr().err
     assert main(["report", str(folder), "run.npz"]) == 2
     assert "expected one folder, or files" in capsys.readouterr().err
+
+
+def test_the_band_of_the_certified_rule_is_in_the_page(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[str]] = []
+    monkeypatch.setattr(
+        "pkd.report.figures.plot_certified", lambda agents, *rest: drawn.append([*agents])
+    )
+    page = write_page(read_folder(folder))
+    assert drawn == [["Certified", "Greedy (no bonus)", "Q"]] * 2
+    assert page.count("its band is where the certified rule proves the optimum to be") == 2

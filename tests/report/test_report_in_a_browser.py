@@ -12,7 +12,6 @@ import pkd
 from pkd.report import read_folder, write_page
 
 CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 playwright = pytest.importorskip("playwright.sync_api") if CHROMIUM else None
 pytestmark = [
@@ -30,15 +29,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     page = base / "report.html"
     page.write_text(write_page(read_folder(base / "out")), encoding="utf-8")
     return page.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    assert playwright is not None
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(params=[400, 1100], ids=["telephone", "desk"])

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pkd.cli import main
+from pkd.files import atomic as files
+from pkd.files.atomic import read_arrays, read_npz, replacing, write_csv, write_npz, write_text
 from pkd.model import ModelError
-from pkd.results import files
-from pkd.results.files import read_arrays, read_npz, replacing, write_csv, write_npz, write_text
-from pkd.tabular import TabularMDP
+from pkd.tables.tabular import TabularMDP
 
 
 class Stopped(BaseException):
@@ -37,6 +40,23 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_nothing_else(tmp_
         stop_after_half(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("words", [(errno.ENOSPC, "No space left on device"), ("full",)])
+def test_a_full_disk_names_the_file(
+    words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(*words)
+
+    monkeypatch.setattr("os.fsync", refuse)
+    path = tmp_path / "run.npz"
+    with pytest.raises(OSError, match=r"'.*run\.npz'"):
+        write_npz(path, {}, {})
+    learn = ["learn", "two_state_chain", "--episodes", "3", "--quiet"]
+    assert main([*learn, "--save", str(path)]) == 2
+    assert capsys.readouterr().err == f"pkd: error: {path}: {words[-1]}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 import pkd
-from pkd.progress import watch, working
-from pkd.results.policy_plots import order_states, plot_policy
-from pkd_delay.problems import riverswim, two_state_chain
+from pkd.progress import count, watch, working
+from pkd.show.policy_plots import order_states, plot_policy
+from pkd_delay.models.tables import riverswim, two_state_chain
 from pkd_examples.inventory import inventory
 
 
@@ -80,20 +80,23 @@ def test_a_long_call_shows_its_time_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("pkd.progress.PAUSE", 0.01)
     screen, file = Terminal(), io.StringIO()
     for stream in (screen, file):
-        with working("planning", stream):
+        monkeypatch.setattr("sys.stderr", stream)
+        with working("planning"):
             time.sleep(0.2)
-    assert screen.getvalue().startswith("\rplanning: 0 s ")
-    assert screen.getvalue().endswith("\r\x1b[K")  # the line is cleared
+    assert screen.getvalue().startswith("\rplanning: 00:00")
+    assert screen.getvalue().endswith("\r")  # the line is cleared
     assert file.getvalue() == ""
 
 
 def test_a_loop_shows_its_count_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pkd.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("pkd.progress.PAUSE", 0.0)
     screen, file = Terminal(), io.StringIO()
     for stream in (screen, file):
         monkeypatch.setattr("sys.stderr", stream)
         assert list(watch(range(3), "reading")) == [0, 1, 2]
-    assert "\rreading: 2 of 3 " in screen.getvalue()
-    assert screen.getvalue().endswith("\r\x1b[K")
+        with count("runs", 2) as advance:
+            advance()
+    assert "\rreading:   0%" in screen.getvalue()
+    assert "\rruns:   0%" in screen.getvalue()
+    assert screen.getvalue().endswith("\r")
     assert file.getvalue() == ""

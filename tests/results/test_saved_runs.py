@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 import pkd
-from pkd.results.files import read_npz, write_npz
+from pkd.files.atomic import read_npz, write_npz
 
 
 class Day(NamedTuple):
@@ -103,20 +105,20 @@ def replace(array: np.ndarray, value: float) -> np.ndarray:
 
 Change = Callable[[np.ndarray], np.ndarray | None]
 FORGED: dict[str, tuple[str, Change, str]] = {
-    "action 200": ("arms", lambda a: replace(a, 200), "the saved policy"),
+    "action 200": ("choices", lambda a: replace(a, 200), "the saved policy"),
     "signed actions": (
-        "arms",
+        "choices",
         lambda a: a.astype(np.int64) - 9,
         "the saved policy has the shape (3, 5) of int64; this model needs (3, 5) of uint8",
     ),
-    "fewer actions": ("arms", lambda a: a[..., :-1], "the saved policy"),
+    "fewer actions": ("choices", lambda a: a[..., :-1], "the saved policy"),
     "probability 2": ("belief_p", lambda p: replace(p, 2.0), "belief_p: expected numbers from 0"),
     "no number": ("belief_p", lambda p: replace(p, np.nan), "belief_p: expected numbers from 0"),
     "negative count": ("belief_n", lambda n: replace(n, -1), "belief_n: expected numbers from 0"),
     "short belief": ("belief_n", lambda n: n[:-1], "belief_n: expected float64 of shape"),
-    "text": ("belief_n", lambda n: n.astype(str), "belief_n: expected float64 of shape"),
+    "text": ("belief_n", lambda n: n.astype(str), "belief_n: expected numbers, found <U"),
     "no belief": ("belief_p", lambda p: None, "belief_p: expected float64 of shape"),
-    "infinite mean": ("belief_mean", lambda m: np.full(1, np.inf), "belief_mean: expected float64"),
+    "infinite mean": ("belief_mean", lambda m: np.full(1, np.inf), "belief_mean: expected numbers"),
 }
 
 
@@ -131,16 +133,49 @@ def test_what_a_forged_file_says_never_reaches_an_engine(
     write_npz(tmp_path / "forged.npz", forged, meta)
     with pytest.raises(pkd.ModelError) as error:
         pkd.Run.load(tmp_path / "forged.npz", Shop(3))
-    assert str(error.value).startswith(
-        f"{tmp_path / 'forged.npz'} does not fit the model: {message}"
-    )
+    assert str(error.value).startswith(f"{tmp_path / 'forged.npz'} ")
+    assert f": {message}" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["probability 2", "no number", "negative count", "text"])
+def test_a_run_is_checked_without_its_model_too(saved: Path, tmp_path: Path, kind: str) -> None:
+    name, change, message = FORGED[kind]
+    arrays, meta = read_npz(saved)
+    write_npz(tmp_path / "forged.npz", {**arrays, name: change(arrays[name])}, meta)  # type: ignore[dict-item]
+    with pytest.raises(pkd.ModelError, match=message):
+        pkd.Run.load(tmp_path / "forged.npz")
+
+
+BELIEFS = ("p", "n", "ell", "radius", "budget", "bound")
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+@pytest.mark.parametrize("name", BELIEFS)
+def test_a_plan_that_believes_no_numbers_is_refused(
+    name: str, value: float, tmp_path: Path
+) -> None:
+    pkd.optimistic_plan(Shop(3), {}, episodes=9, optimism="certified").save(tmp_path / "plan.npz")
+    arrays, meta = read_npz(tmp_path / "plan.npz")
+    write_npz(tmp_path / "forged.npz", {**arrays, name: replace(arrays[name], value)}, meta)
+    with pytest.raises(pkd.ModelError, match=f"{name}: expected numbers"):
+        pkd.Plan.load(tmp_path / "forged.npz", Shop(3))
+
+
+def test_a_file_with_two_members_of_one_name_is_refused(saved: Path, tmp_path: Path) -> None:
+    twice = tmp_path / "twice.npz"
+    twice.write_bytes(saved.read_bytes())
+    with zipfile.ZipFile(twice, "a") as archive, warnings.catch_warnings(action="ignore"):
+        archive.writestr("returns.npy", archive.read("returns.npy"))
+    with pytest.raises(pkd.ModelError, match="two of its members have one name"):
+        pkd.Run.load(twice)
 
 
 @pytest.mark.parametrize(
     ("entry", "value", "message"),
     [
         ("fingerprint", 3, "fingerprint: expected a text, found 3"),
-        ("version", None, "version: expected a text, found None"),
+        ("versions", {"pkd": 3}, "versions: expected texts by name, found"),
+        ("guarantee", "certified", "guarantee: expected no guarantee, found 'certified'"),
         ("model_words", ["chain", 3], "model_words: expected words, found ('chain', 3)"),
         ("interval", [0.5, "x"], "interval: expected two numbers, found [0.5, 'x']"),
         ("words", {"features": ["one"], "decisions": []}, "expected 2 labels of features, found 1"),
@@ -150,7 +185,7 @@ def test_what_a_forged_file_says_never_reaches_an_engine(
         ("features", [{"tuple": [1, {}]}, 2], "expected a value, found {}"),
         ("counts", [[[0, -1.0]], []], "counts of Day(number=0), 0: expected a number >= 0"),
         ("counts", [[[0, "x"]], []], "counts of Day(number=0), 0: expected a number >= 0"),
-        ("form", 7, "it has the form 7 of pkd"),
+        ("form", 7, "expected the form 3, found 7"),
         ("run", [], "run: expected a configuration, found []"),
         ("run", {}, "it has no entry 'model'"),
         ("run", {"episodes": 0}, "episodes: expected a whole number >= 1, found 0"),
@@ -160,7 +195,7 @@ def test_what_a_forged_file_says_never_reaches_an_engine(
         (
             "run",
             {"replan": "never"},
-            "replan is 'never'; expected doubling, every, total, or words such as",
+            "replan is 'never'; expected auto, doubling, slack, every, total, or words such as",
         ),
         ("run", {"optimism": {"rule": "Hope"}}, "optimism rule 'Hope' is unknown"),
         ("run", {"optimism": {"rule": "MVP", "c1": "x"}}, "optimism: expected numbers, found c1"),

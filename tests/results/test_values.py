@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkd.model import ModelError
-from pkd.results.values import (
+from pkd.files.values import (
     SHOWN,
     Written,
     decode,
@@ -21,9 +20,9 @@ from pkd.results.values import (
     get_fields,
     index_values,
     key_of,
-    read_repr,
     refuse_unwritable,
 )
+from pkd.model import ModelError
 
 
 class Colour(enum.Enum):
@@ -152,7 +151,6 @@ def test_a_value_that_was_read_without_its_model_is_written_as_it_was() -> None:
     written = encode(("on", Stock("oil", frozenset({1, 2})), Colour.RED, b"x"))
     read = decode(written)
     assert encode(read) == written
-    assert encode(Written("as it was said")) == "as it was said"
 
 
 def test_values_that_cannot_be_written_have_no_place_in_an_index() -> None:
@@ -163,13 +161,6 @@ def test_at_most_a_few_values_are_named() -> None:
     with pytest.raises(ModelError) as error:
         refuse_unwritable([Opaque() for _ in range(100)])
     assert len(error.value.findings) == SHOWN
-
-
-def test_an_old_file_has_values_by_their_repr() -> None:
-    place = Place(1, 2)
-    assert read_repr("Place(row=1, column=2)", {repr(place): place}) is place
-    assert read_repr("(1, 'a')", {}) == (1, "a")
-    assert read_repr("Place(row=1)", {}) == Written("Place(row=1)")
 
 
 def test_fields_of_records_of_every_kind_have_names() -> None:

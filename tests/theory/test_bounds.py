@@ -3,271 +3,80 @@
 import pickle
 from math import e, log, sqrt
 
+import attrs
 import pytest
 from matplotlib.figure import Figure
 
 import pkd
 from pkd import bounds
-from pkd_delay import bounds as late
+from pkd_delay.theory import bounds as late
+from pkd_delay.theory.bounds import DelaySizes, delay_log
+from pkd_delay.theory.l1 import smallest_dimension
 
-SIZES = {"states": 5, "actions": 2, "horizon": 10, "max_delay": 3, "longest": 2, "branching": 5}
+SIZES = DelaySizes(5, 2, 10, max_delay=3, longest=2, branching=5)
+LARGE = DelaySizes(100, 2, 100, max_delay=10, branching=40)
+COMPARED = DelaySizes(20, 3, 16, max_delay=4, longest=2)
 
 
 def test_the_known_delay_bound_with_the_printed_logarithms_is_the_worked_number():
-    bound = late.known_delay(**SIZES, episodes=1e4, printed=True)
+    bound = SIZES.known_delay(1e4, printed=True)
     assert bound.leading == pytest.approx(3.225639e6, rel=1e-6)
     assert bound.lower_order == pytest.approx(3.729480e8, rel=1e-6)
 
 
 @pytest.mark.parametrize(("queue", "expected"), [(3, 26.515303), (4, 27.654738)])
 def test_the_printed_log_factor_of_a_queue_is_the_worked_number(queue, expected):
-    found = late.delay_log(
-        queue, 5, actions=2, horizon=10, n_features=2 * 5 * 2, episodes=1e4, printed=True
-    )
+    sizes = {"actions": 2, "horizon": 10, "n_features": 2 * 5 * 2, "episodes": 1e4}
+    found = delay_log(queue, 5, **sizes, printed=True)
     assert found == pytest.approx(expected, abs=5e-7)
-
-
-def test_the_log_factor_of_a_support_is_the_worked_number():
-    assert bounds.support_log(5, 10, 2 * 5 * 2, 1e4) == pytest.approx(22.579564, abs=5e-7)
+    assert delay_log(queue, 5, **sizes) - found == pytest.approx(log(11))  # the clock
 
 
 def test_the_generic_log_factors_are_the_worked_numbers():
+    assert bounds.support_log(5, 10, 2 * 5 * 2, 1e4) == pytest.approx(22.579564, abs=5e-7)
     assert bounds.union_log(5, 20, 6, 100, 0.1) == pytest.approx(18.3798587494, abs=5e-11)
     assert 3 * bounds.support_log(3, 5, 6, 100, 0.1) == pytest.approx(44.6199025563, abs=5e-11)
-
-
-def test_the_corrected_log_factor_adds_the_clock_to_the_printed_one():
-    sizes = {"actions": 2, "horizon": 10, "n_features": 20, "episodes": 1e4}
-    assert late.delay_log(3, 5, **sizes) - late.delay_log(
-        3, 5, **sizes, printed=True
-    ) == pytest.approx(log(11))
-
-
-def test_the_corrected_union_log_adds_the_horizon_to_the_printed_one():
-    assert bounds.union_log(7, 20, 6, 100) - bounds.union_log(
-        7, 20, 6, 100, printed=True
-    ) == pytest.approx(log(7))
+    assert bounds.union_log(2, 3, 4, 5) == pytest.approx(log(32 * 2**2 * 3 * 4 * 5 / 0.05))
+    printed = bounds.union_log(7, 20, 6, 100, printed=True)
+    assert bounds.union_log(7, 20, 6, 100) - printed == pytest.approx(log(7))
 
 
 def test_a_small_support_beats_a_long_queue():
-    found = late.delay_log(40, 2, actions=4, horizon=50, n_features=80, episodes=1e5)
+    found = delay_log(40, 2, actions=4, horizon=50, n_features=80, episodes=1e5)
     assert found == pytest.approx(2 * log(32 * 50 * 2 * 80 * 1e5 / 0.05))
 
 
 def test_the_printed_bound_says_something_only_after_160_million_episodes():
-    first = bounds.smallest_episodes(
-        lambda k: late.known_delay(**SIZES, episodes=k, printed=True), 10
-    )
+    first = bounds.smallest_episodes(lambda k: SIZES.known_delay(k, printed=True), 10)
     assert first == pytest.approx(1.6e8, rel=0.02)
 
 
-def test_the_smallest_number_of_episodes_is_where_a_bound_crosses_the_trivial_one():
-    assert (
-        bounds.smallest_episodes(lambda k: 10 * sqrt(k), 1.0) == 101
-    )  # 10 sqrt(K) < K exactly for K > 100
-
-
-def test_a_bound_below_the_trivial_one_at_once_needs_one_episode():
-    assert bounds.smallest_episodes(lambda k: 0.0, 1.0) == 1
+@pytest.mark.parametrize(
+    ("bound", "first"), [(lambda k: 10 * sqrt(k), 101), (lambda k: 0.0, 1), (lambda k: 8.0, 9)]
+)
+def test_the_smallest_number_of_episodes_is_where_a_bound_crosses_the_trivial_one(bound, first):
+    assert bounds.smallest_episodes(bound, 1.0) == first
 
 
 def test_a_bound_that_grows_linearly_is_refused():
-    with pytest.raises(pkd.ModelError, match=r"bound\(K\)/K must fall to zero"):
-        bounds.smallest_episodes(lambda k: 2.0 * k, 1.0)
+    asked = []
+    with pytest.raises(pkd.ModelError, match=r"at K = 2\^200; bound\(K\)/K must fall to zero"):
+        bounds.smallest_episodes(lambda k: asked.append(k) or 2.0 * k, 1.0)
+    assert max(asked) == 2**200
 
 
-def test_no_longest_inter_arrival_time_gives_no_logarithm_of_zero():
-    with_zero = late.known_delay(5, 2, 10, 3, 0, 5, 1e4)
-    assert with_zero == late.known_delay(5, 2, 10, 3, 1, 5, 1e4)
+def test_sizes_that_change_nothing():
+    none, one = (attrs.evolve(SIZES, longest=w) for w in (0, 1))
+    assert none.known_delay(1e4) == one.known_delay(1e4)  # no logarithm of 0
+    assert none.unknown_delay(1e4) == none.known_delay(1e4)  # no waiting, no hazard
+    beyond = [DelaySizes(50, 2, 10, max_delay=d, longest=1).known_delay(1e4) for d in (9, 40)]
+    assert beyond[0] == beyond[1]
 
 
 def test_the_rate_without_delay_is_the_rate_of_an_mdp_and_not_zero():
     iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    assert late.known_delay_rate(5, 2, 10, 0, 5, 1e4).leading == pytest.approx(
-        10 * sqrt(5 * 2 * 1e4) * iota
-    )
-
-
-def test_a_delay_beyond_the_horizon_costs_no_more_than_one_up_to_it():
-    short, long = (late.known_delay(50, 2, 10, d, 1, 50, 1e4) for d in (9, 40))
-    assert short == long
-
-
-def test_the_unknown_law_adds_a_hazard_for_each_counter_and_one_for_the_empty_queue():
-    count, delta, K = 2 * 5 * 2, 0.05, 1e4
-    wide = [5 * log(32 * 10 * 5 * count * K / delta)] * 10 + [
-        2 * log(32 * 10 * 2 * count * K / delta)
-    ] * (10 * (2 + 2))
-    bound = late.unknown_delay(**SIZES, episodes=K)
-    assert bound.lower_order == pytest.approx(2640 * 10 * log(e * K * 10) * sum(wide))
-
-
-def test_without_waiting_there_is_no_hazard_to_learn():
-    assert late.unknown_delay(5, 2, 10, 3, 0, 5, 1e4) == late.known_delay(5, 2, 10, 3, 0, 5, 1e4)
-
-
-def test_the_first_order_bound_follows_each_delay():
-    n, K = 2 * 2, 1e5
-    delays = [[0, 1], [2, 3]]
-    logs = [
-        (d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05)
-        for row in delays
-        for d in row
-    ]
-    found = late.first_order(delays, 20, 1, 50, K)
-    assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
-    wide = 50 * log(32 * 20 * 50 * n * K / 0.05)
-    assert found.lower_order == pytest.approx(2640 * 20 * log(e * K * 20) * n * wide)
-
-
-def test_the_first_order_bound_with_equal_delays_is_theorem_one():
-    assert late.first_order([[3, 3]] * 5, 10, 2, 5, 1e4) == late.known_delay(**SIZES, episodes=1e4)
-
-
-def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_feature():
-    K, H, Y = 1e4, 6, 20
-    first = log(32 * H**2 * Y * 2 * K / 0.05)
-    narrow, wide = (b * log(32 * H * b * 2 * K / 0.05) for b in (1, 9))
-    bound = bounds.general([1, 9], horizon=H, n_y=Y, episodes=K)
-    assert narrow < first < wide
-    assert bound.leading == pytest.approx(56 * H * sqrt(K * log(e * K * H) * (narrow + first)))
-    assert bound.lower_order == pytest.approx(2640 * H * log(e * K * H) * (narrow + wide))
-
-
-def test_the_general_rate_caps_the_logarithm_of_y_by_the_support():
-    assert bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9) == pytest.approx(
-        7 * sqrt(9 * (1 + log(20))) + 7 * 101
-    )
-
-
-def test_the_new_rate_improves_on_the_previous_one_by_the_factor_the_paper_claims():
-    iota = log(16 * 20 * 3 * 1e6 / 0.05)
-    new = late.known_delay_rate(20, 3, 16, 4, 20, 1e6).leading / iota
-    assert late.previous_rate(20, 3, 16, 4, 1e6) / new == pytest.approx(sqrt(16) * 4**2)
-
-
-def test_the_unknown_law_adds_the_second_term_of_theorem_two():
-    iota = log(10 * 5 * 2 * 1e4 / 0.05)
-    known, unknown = (
-        late.known_delay_rate(5, 2, 10, 3, 5, 1e4),
-        late.unknown_delay_rate(5, 2, 10, 3, 2, 5, 1e4),
-    )
-    assert unknown.leading - known.leading == pytest.approx(10 * sqrt(2 * 5 * 2 * 1e4) * iota)
-    assert unknown.lower_order - known.lower_order == pytest.approx(10 * 2 * 5 * 2 * iota**2)
-
-
-@pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
-def test_the_lower_bound_is_the_worked_number(printed, expected):
-    assert late.lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed) == pytest.approx(
-        expected, abs=5e-7
-    )
-
-
-def test_a_lower_bound_without_room_for_a_code_names_the_smallest_size():
-    with pytest.raises(pkd.ModelError, match=r"D~ = .* is 1, .* B/2 = 1"):
-        late.lower_bound(100, 2, 100, 10, 2, 1e6)
-
-
-def test_a_bound_remembers_its_terms_through_pickling():
-    bound = pickle.loads(pickle.dumps(bounds.Bound(3.0, 4.0)))
-    assert (bound, bound.leading, bound.lower_order) == (7.0, 3.0, 4.0)
-
-
-def test_bad_sizes_come_in_one_error():
-    with pytest.raises(pkd.ModelError) as error:
-        late.known_delay(5, 2, 0, -1, -2, 5, 1e4, delta=1.5)
-    assert error.value.findings == (
-        "horizon is 0; expected a number of at least 1",
-        "max_delay is -1; expected 0 or more",
-        "longest is -2; expected 0 or more",
-        "delta is 1.5; expected a probability strictly between 0 and 1",
-    )
-
-
-def test_a_plot_draws_each_bound_and_the_trivial_one():
-    axes = Figure().subplots()
-    bounds.plot({"root": lambda k: 10 * sqrt(k)}, [1, 100, 10_000], width=2.0, axes=axes)
-    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
-    assert drawn == {"root": [10.0, 100.0, 1000.0], "trivial: 2 K": [2.0, 200.0, 20_000.0]}
-
-
-def test_rates_without_logarithms_can_be_compared_with_the_previous_one():
-    new = late.known_delay_rate(20, 3, 16, 4, 20, 1e6, logarithms=False)
-    assert new.leading == pytest.approx(16 * sqrt(4 * 20 * 3 * 1e6))
-    assert late.previous_rate(20, 3, 16, 4, 1e6) / new.leading == pytest.approx(sqrt(16) * 4**2)
-
-
-def test_the_unknown_rate_without_logarithms_adds_the_root_of_the_longest_wait():
-    new = late.unknown_delay_rate(20, 3, 16, 4, 2, 20, 1e6, logarithms=False)
-    assert new.leading == pytest.approx(16 * (sqrt(4 * 20 * 3 * 1e6) + sqrt(2 * 20 * 3 * 1e6)))
-    assert new.lower_order == 16 * (20 + 2) * 20 * 3
-
-
-def test_a_lower_bound_says_whether_it_is_proved():
-    """The absolute constant of the theorem is 2,817,999 for D~."""
-    small = late.lower_bound(100, 2, 100, 10, 40, 1e6)
-    assert not small.proved
-    sizes = (12 * 10**6, 2, 12 * 10**6, 3 * 10**6 - 1, 10**7)
-    assert late.lower_bound(*sizes, 1e16).proved
-    assert not late.lower_bound(*sizes, 1e10).proved  # too few episodes
-    assert pickle.loads(pickle.dumps(small)).proved is False
-
-
-def test_a_crude_maximal_delay_lengthens_the_queues_of_hazards_by_one():
-    """A learner that is told D = 9 meets queues of D_max(s, a) + 1 = 3."""
-    K, H, n = 1e5, 20, 2 * 4
-    tight = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2)
-    crude = late.first_order([[2, 2]] * 2, H, 2, 50, K, inter_arrivals=[[2, 2]] * 2, max_delay=9)
-    sizes = {"actions": 2, "horizon": H, "n_features": n, "episodes": K}
-    longer = late.delay_log(3, 2, **sizes) - late.delay_log(2, 2, **sizes)
-    growth = 56 * H * sqrt(K * log(e * K * H))
-    assert (crude.leading / growth) ** 2 - (tight.leading / growth) ** 2 == pytest.approx(
-        12 * longer
-    )
-
-
-@pytest.mark.parametrize("delta", [0.0, 1.0])
-def test_a_certain_or_impossible_failure_is_refused(delta):
-    with pytest.raises(pkd.ModelError, match="strictly between 0 and 1"):
-        bounds.general([2], horizon=2, n_y=2, episodes=10, delta=delta)
-
-
-def test_one_feature_without_an_outcome_is_refused_among_others():
-    with pytest.raises(pkd.ModelError, match="branching is 0"):
-        bounds.general([0, 5], horizon=2, n_y=2, episodes=10)
-
-
-def test_one_negative_delay_is_refused_among_others():
-    with pytest.raises(pkd.ModelError, match="max_delay is -1"):
-        late.first_order([[-1, 3]], 5, 1, 2, 100)
-
-
-def test_a_bound_that_equals_the_trivial_one_says_nothing_yet():
-    assert bounds.smallest_episodes(lambda k: 8.0, 1.0) == 9
-
-
-def test_the_largest_delay_is_the_limit_that_a_learner_is_told():
-    """Queues of hazards end at D = 3, the largest of the delays, unless another D is given."""
-    sizes = ([[0, 3]], 9, 2, 2, 1e4)
-    waits = [[1, 1]]
-    found = late.first_order(*sizes, inter_arrivals=waits)
-    assert found == late.first_order(*sizes, inter_arrivals=waits, max_delay=3)
-    assert found != late.first_order(*sizes, inter_arrivals=waits, max_delay=1)
-
-
-def test_a_bound_of_one_term_has_no_other():
-    assert (bounds.Bound(3.0), bounds.Bound(3.0).lower_order) == (3.0, 0.0)
-
-
-def test_the_logarithm_of_the_union_has_the_usual_delta_unless_told():
-    assert bounds.union_log(2, 3, 4, 5) == pytest.approx(log(32 * 2**2 * 3 * 4 * 5 / 0.05))
-
-
-def test_the_search_for_the_first_episode_asks_up_to_the_number_that_it_names():
-    asked = []
-    with pytest.raises(pkd.ModelError, match=r"at K = 2\^200"):
-        bounds.smallest_episodes(lambda k: asked.append(k) or 2.0 * k, 1.0)
-    assert max(asked) == 2**200
+    found = attrs.evolve(SIZES, max_delay=0).known_delay_rate(1e4)
+    assert found.leading == pytest.approx(10 * sqrt(5 * 2 * 1e4) * iota)
 
 
 def test_an_unknown_law_adds_its_hazards_where_the_queue_is_long():
@@ -285,84 +94,184 @@ def test_an_unknown_law_adds_its_hazards_where_the_queue_is_long():
     first = S * A * (ell(D + 1, B) + ell(1, 2) + (W + 1) * ell(D, 2))
     lower = S * A * (B * ell_2(B) + (W + 2) * 2 * ell_2(2))
     growth = log(e * K * H)
-    found = late.unknown_delay(S, A, H, D, W, B, K, delta)
+    found = DelaySizes(S, A, H, D, W, B, delta).unknown_delay(K)
     assert found.leading == pytest.approx(56 * H * sqrt(K * growth * first))
     assert found.lower_order == pytest.approx(2640 * H * growth * lower)
 
 
-def test_no_states_have_no_bound():
-    with pytest.raises(pkd.ModelError, match=r"states is 0; .*\n.*actions is 0; expected"):
-        late.first_order([], 5, 1, 2, 10)
+def test_the_first_order_bound_follows_each_delay():
+    n, K = 2 * 2, 1e5
+    logs = [(d + 1) * log(2) + log(64 * 20 * 21 * (d + 2) ** 2 * n * K / 0.05) for d in range(4)]
+    found = DelaySizes(2, 2, 20, 3, longest=1, branching=50).first_order([[0, 1], [2, 3]], K)
+    assert found.leading == pytest.approx(56 * 20 * sqrt(K * log(e * K * 20) * sum(logs)))
+    wide = 50 * log(32 * 20 * 50 * n * K / 0.05)
+    assert found.lower_order == pytest.approx(2640 * 20 * log(e * K * 20) * n * wide)
 
 
-def test_the_rate_of_theorem_1_has_the_square_of_its_logarithm_in_the_lower_order():
-    S, A, H, D, B, K, delta = 7, 3, 11, 4, 5, 1000, 0.1
-    found = late.known_delay_rate(S, A, H, D, B, K, delta)
-    assert found.lower_order == pytest.approx(H * B * S * A * log(H * S * A * K / delta) ** 2)
+def test_the_first_order_bound_with_equal_delays_is_theorem_one():
+    assert SIZES.first_order([[3, 3]] * 5, 1e4) == SIZES.known_delay(1e4)
+
+
+def test_a_crude_maximal_delay_lengthens_the_queues_of_hazards_by_one():
+    """Two features, and three hazards each with a queue of more than one action."""
+    H, K, n = 9, 1e4, 4
+    waits, told = [[1, 1]], [DelaySizes(1, 2, H, d, longest=2, branching=2) for d in (2, 3, 8)]
+    tight, crude, most = (sizes.first_order([[2, 2]], K, waits) for sizes in told)
+    sizes = {"actions": 2, "horizon": H, "n_features": n, "episodes": K}
+    longer = delay_log(3, 2, **sizes) - delay_log(2, 2, **sizes)
+    growth = 56 * H * sqrt(K * log(e * K * H))
+    found = (crude.leading / growth) ** 2 - (tight.leading / growth) ** 2
+    assert found == pytest.approx(2 * 3 * longer)
+    assert crude == most
+
+
+def test_the_general_theorem_takes_the_smaller_of_the_two_logarithms_of_each_feature():
+    K, H, Y = 1e4, 6, 20
+    first = log(32 * H**2 * Y * 2 * K / 0.05)
+    narrow, wide = (b * log(32 * H * b * 2 * K / 0.05) for b in (1, 9))
+    bound = bounds.general([1, 9], horizon=H, n_y=Y, episodes=K)
+    assert narrow < first < wide
+    assert bound.leading == pytest.approx(56 * H * sqrt(K * log(e * K * H) * (narrow + first)))
+    assert bound.lower_order == pytest.approx(2640 * H * log(e * K * H) * (narrow + wide))
+
+
+def test_the_general_rate_caps_the_logarithm_of_y_by_the_support():
+    found = bounds.general_rate([1, 100], horizon=7, n_y=20, episodes=9)
+    assert found == pytest.approx(7 * sqrt(9 * (1 + log(20))) + 7 * 101)
+
+
+@pytest.mark.parametrize("logarithms", [True, False])
+def test_the_rates_are_those_of_the_theorems_and_of_the_previous_bound(logarithms):
+    S, A, H, D, K = 20, 3, 16, 4, 1e6
+    iota = log(H * S * A * K / 0.05) if logarithms else 1.0
+    known = COMPARED.known_delay_rate(K, logarithms=logarithms)
+    assert known.leading == pytest.approx(H * sqrt(D * S * A * K) * iota)
+    assert known.lower_order == pytest.approx(H * S * S * A * iota**2)  # B = S
+    claimed = COMPARED.previous_rate(K) / (known.leading / iota)
+    assert claimed == pytest.approx(sqrt(H) * D**2)
+
+
+@pytest.mark.parametrize("logarithms", [True, False])
+def test_the_unknown_law_adds_the_second_term_of_theorem_two(logarithms):
+    iota = log(16 * 20 * 3 * 1e6 / 0.05) if logarithms else 1.0
+    known = COMPARED.known_delay_rate(1e6, logarithms=logarithms)
+    unknown = COMPARED.unknown_delay_rate(1e6, logarithms=logarithms)
+    assert unknown.leading - known.leading == pytest.approx(16 * sqrt(2 * 20 * 3 * 1e6) * iota)
+    assert unknown.lower_order - known.lower_order == pytest.approx(16 * 2 * 20 * 3 * iota**2)
+
+
+@pytest.mark.parametrize(
+    ("bound", "terms"), [(bounds.Bound(3.0, 4.0), (7.0, 3.0, 4.0)), (bounds.Bound(3.0), (3, 3, 0))]
+)
+def test_a_bound_remembers_its_terms_through_pickling(bound, terms):
+    for found in (bound, pickle.loads(pickle.dumps(bound))):
+        assert (found, found.leading, found.lower_order) == terms
+
+
+def test_bad_sizes_come_in_one_error():
+    with pytest.raises(pkd.ModelError) as error:
+        DelaySizes(5, 2, 0, -1, -2, 5, delta=1.5)
+    assert error.value.findings == (
+        "horizon is 0; expected a whole number >= 1",
+        "max_delay is -1; expected a whole number >= 0",
+        "longest is -2; expected a whole number >= 0",
+        "delta is 1.5; expected a number between 0 and 1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delta": 0.0}, "delta is 0.0; expected a number between 0 and 1"),
+        ({"delta": 1.0}, "delta is 1.0"),
+        ({"branching": [0, 5]}, "branching is 0; expected a whole number >= 1"),
+    ],
+)
+def test_bad_sizes_of_the_general_theorem_are_refused(options, message):
+    sizes = {"branching": [2], "horizon": 2, "n_y": 2, "episodes": 10, **options}
+    with pytest.raises(pkd.ModelError, match=message):
+        bounds.general(**sizes)
+
+
+@pytest.mark.parametrize("delays", [[], [[3, 3]], [[-1, 3]] * 5])
+def test_delays_of_other_pairs_are_refused(delays):
+    with pytest.raises(pkd.ModelError, match="expected numbers >= 0 for each of the 10 pairs"):
+        SIZES.first_order(delays, 1e4)
 
 
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
-        ((100, 100, 3, 40), 3),  # D
-        ((100, 19, 10, 40), 4),  # H / 4
-        ((100, 100, 10, 7), 3),  # B / 2
-        ((23, 100, 10, 40), 4),  # S / 4 - 1
+        (DelaySizes(100, 2, 100, 3, branching=40), 3),  # D
+        (DelaySizes(100, 2, 19, 10, branching=40), 4),  # H / 4
+        (DelaySizes(100, 2, 100, 10, branching=7), 3),  # B / 2
+        (DelaySizes(23, 2, 100, 10, branching=40), 4),  # S / 4 - 1
     ],
 )
 def test_the_code_is_as_long_as_the_smallest_size_allows(sizes, expected):
-    assert late.code_size(*sizes) == expected
+    assert sizes.code_size == expected
+
+
+@pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
+def test_the_lower_bound_is_the_worked_number(printed, expected):
+    assert LARGE.lower_bound(1e6, printed=printed) == pytest.approx(expected, abs=5e-7)
 
 
 def test_a_code_of_two_is_long_enough_and_a_shorter_one_names_the_sizes():
     S, A, H, K = 100, 2, 100, 1e6
     expected = H / 4608 * sqrt(2 * S * A * K / (96 * log(2)))
-    assert late.lower_bound(S, A, H, 2, 40, K) == pytest.approx(expected)
+    assert attrs.evolve(LARGE, max_delay=2).lower_bound(K) == pytest.approx(expected)
     with pytest.raises(pkd.ModelError) as error:
-        late.lower_bound(90, A, 42, 1, 41, K)
+        DelaySizes(90, A, 42, 1, branching=41).lower_bound(K)
     assert str(error.value).endswith("D = 1, H/4 = 10.5, B/2 = 20.5, S/4 - 1 = 21.5")
 
 
-class TestTheConditionsOfTheorem3:
-    """Each at its border, for codes that are long enough: S = 64, A = 2 need H >= 8 + 4 * 6."""
-
-    @pytest.fixture(autouse=True)
-    def _long(self, monkeypatch):
-        monkeypatch.setattr(late, "_is_long", lambda size: True)
-
-    def proved(self, *, states=64, actions=2, horizon=32, episodes=1e4):
-        return late.lower_bound(states, actions, horizon, 4, 40, episodes).proved
-
-    def test_they_hold_at_their_borders(self):
-        assert self.proved()
-
-    def test_the_horizon_must_reach_every_leaf(self):
-        assert not self.proved(horizon=31)
-
-    def test_there_must_be_a_choice(self):
-        assert not self.proved(actions=1, states=200, horizon=1000)
-
-    def test_there_must_be_more_than_96_pairs(self):
-        assert not self.proved(states=48, horizon=40)
-        assert self.proved(states=49, horizon=40)
-
-    def test_there_must_be_enough_episodes(self):
-        least = 4 * 128 * log(4) / 24
-        assert self.proved(episodes=least)
-        assert not self.proved(episodes=least * (1 - 1e-12))
+def test_the_corrected_constant_follows_from_the_steps_of_the_proof():
+    found = LARGE.lower_bound(1e6)
+    pulls = 1e6 / (100 / 8 * 2 * found.samples)  # Markov: Pr(N >= n) <= K/(L A n), with L >= S/8
+    # What Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not.
+    confusion = 1 / 4 - pulls
+    assert found == pytest.approx(found.gap * 1e6 / 2 * confusion)
+    # No pair is tried half of the time before it is known.
+    assert found.samples == pytest.approx(48 * 1e6 / 200)
+    assert found.samples < 1e6 / 2
 
 
-def test_a_code_is_long_from_the_dimension_of_the_weighted_lemma_on():
-    from pkd_delay import l1
+@pytest.mark.parametrize(
+    ("sizes", "episodes", "unmet"),
+    [  # codes of 4, S = 64, A = 2: H >= 8 + 4 * 6
+        ({}, 1e4, ()),
+        ({"horizon": 31}, 1e4, ("horizon is 31; the theorem needs H >= 8 + 4 log_A S = 32",)),
+        ({"actions": 1, "states": 200, "horizon": 999}, 1e4,
+         ("actions is 1; the theorem needs A >= 2",)),
+        ({"states": 48, "horizon": 40}, 1e4,
+         ("S A is 96; n = 48 K/(S A) stays below K/2 only for S A > 96",)),
+        ({"states": 49, "horizon": 40}, 1e4, ()),
+        ({}, 4 * 128 * log(4) / 24, ()),
+        ({}, 4 * 128 * log(4) / 24 * (1 - 1e-12),
+         ("episodes is 29.5743; the theorem needs K >= D~ S A log(D~)/24 = 29.5743",)),
+    ],
+)  # fmt: skip
+def test_the_conditions_of_theorem_3_end_at_their_borders(sizes, episodes, unmet, monkeypatch):
+    monkeypatch.setattr(late, "smallest_dimension", lambda *, weighted: 4)
+    standard = {"states": 64, "actions": 2, "horizon": 32, "max_delay": 4, "branching": 40}
+    found = DelaySizes(**{**standard, **sizes}).lower_bound(episodes)
+    assert (found.unmet, found.proved) == (unmet, not unmet)
 
-    least = l1.smallest_dimension(weighted=True)
-    assert least != l1.smallest_dimension(weighted=False)
-    assert late._is_long(least)
-    assert not late._is_long(least - 1)
+
+@pytest.mark.parametrize(("missing", "proved"), [(1, False), (0, True)])
+def test_the_theorem_is_proved_from_its_absolute_constant_on(missing, proved):
+    size = smallest_dimension(weighted=True) - missing
+    assert size + missing == 2_817_999 != smallest_dimension(weighted=False)
+    sizes = DelaySizes(4 * (size + 1), 2, 4 * size, size, branching=2 * size)
+    assert sizes.lower_bound(1e16).proved is proved
+    assert pickle.loads(pickle.dumps(sizes.lower_bound(1e16))).proved is proved
+    assert not sizes.lower_bound(1e10).proved  # too few episodes
 
 
-def test_a_plot_makes_axes_of_its_own():
-    axes = bounds.plot({"root": sqrt}, [1, 4, 16], width=2)
-    assert [line.get_label() for line in axes.lines] == ["root", "trivial: 2 K"]
-    assert axes.lines[0].get_ydata().tolist() == [1, 2, 4]
+@pytest.mark.parametrize("axes", [None, Figure().subplots()])
+def test_a_plot_draws_each_bound_and_the_trivial_one(axes):
+    axes = bounds.plot({"root": lambda k: 10 * sqrt(k)}, [1, 100, 10_000], 2.0, axes)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert drawn == {"root": [10.0, 100.0, 1000.0], "trivial: 2 K": [2.0, 200.0, 20_000.0]}
     assert axes.get_legend() is not None

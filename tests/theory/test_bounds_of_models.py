@@ -10,7 +10,7 @@ import pytest
 import pkd
 import pkd_delay
 from pkd import bounds
-from pkd_delay import bounds as late
+from pkd_delay.theory.bounds import DelaySizes
 
 
 class Coins(pkd.PartiallyKnownMDP):
@@ -55,17 +55,14 @@ def test_a_compiled_model_has_the_bound_of_the_model():
 
 
 def test_returns_of_another_width_scale_the_bound():
-    mdp = two_states(rewards=((-5.0, 2.0), (0.0, 1.0)))
-    assert bounds.regret_bound(mdp.model(), 1e4) == pytest.approx(
-        7 * bounds.regret_bound(two_states().model(), 1e4)
-    )
+    wide, narrow = two_states(rewards=((-5.0, 2.0), (0.0, 1.0))), two_states()
+    found, expected = (bounds.regret_bound(mdp.model(), 1e4) for mdp in (wide, narrow))
+    assert found == pytest.approx(7 * expected)
 
 
 def test_a_declared_range_of_returns_takes_the_place_of_the_possible_one():
-    found, declared = (
-        bounds.regret_bound(Coins(**options), 1e4)
-        for options in ({}, {"return_range": (-2.0, 10.0)})
-    )
+    models = Coins(), Coins(return_range=(-2.0, 10.0))
+    found, declared = (bounds.regret_bound(model, 1e4) for model in models)
     assert declared == pytest.approx(12 / 3 * found)
 
 
@@ -86,9 +83,8 @@ def test_more_unknown_moves_than_steps_count_in_the_growth_and_in_the_logarithm(
 
 def test_a_declared_number_of_features_enters_the_logarithms_only():
     found = bounds.regret_bound(Coins(n_features=50), 1e4)
-    assert found == pytest.approx(
-        bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50)
-    )
+    expected = bounds.general([2], horizon=3, n_y=2, episodes=1e4, n_features=50)
+    assert found == pytest.approx(expected)
 
 
 def test_the_smallest_share_that_can_follow_a_feature_decides_its_logarithm():
@@ -129,9 +125,8 @@ def test_an_unknown_reward_adds_its_logarithm_to_both_sums():
 
     mean = log(32 * 9 * 1e4 / 0.05)
     plain, tipped = (bounds.regret_bound(model, 1e4) for model in (Coins(), Tipped()))
-    assert tipped.lower_order - plain.lower_order == pytest.approx(
-        2640 * 3 * log(e * 1e4 * 3) * mean
-    )
+    more = tipped.lower_order - plain.lower_order
+    assert more == pytest.approx(2640 * 3 * log(e * 1e4 * 3) * mean)
     scale = (56 * 3) ** 2 * 1e4 * log(e * 1e4 * 3)  # the leading term is a square root
     assert tipped.leading**2 - plain.leading**2 == pytest.approx(scale * mean)
 
@@ -150,9 +145,8 @@ def test_the_widest_start_state_decides_the_width():
         def reward(self, x, y, a):
             return (100.0 if a == "take" else 0.0) if y == "rich" else super().reward(x, y, a)
 
-    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(
-        bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0)
-    )
+    expected = bounds.general([2], horizon=3, n_y=3, episodes=1e4, width=102.0)
+    assert bounds.regret_bound(Uneven(), 1e4) == pytest.approx(expected)
 
 
 def test_a_cycle_of_chance_states_is_an_error():
@@ -166,7 +160,7 @@ def test_a_cycle_of_chance_states_is_an_error():
 
 @pytest.mark.parametrize("episodes", [0, -3, -inf])
 def test_a_model_needs_at_least_one_episode(episodes):
-    with pytest.raises(pkd.ModelError, match=r"episodes is .*; expected a number of at least 1"):
+    with pytest.raises(pkd.ModelError, match=r"episodes is .*; expected a number >= 1"):
         bounds.regret_bound(Coins(), episodes)
 
 
@@ -179,36 +173,28 @@ def delayed(inter_arrival, max_delay, horizon=6):
 @pytest.mark.parametrize(("max_delay", "horizon"), [(0, 4), (1, 4), (3, 6)])
 def test_a_known_delay_law_gives_theorem_one(max_delay, horizon):
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, max_delay, horizon).known()
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(
-        late.known_delay(3, 2, horizon, max_delay, 2, 3, 1e4)
-    )
+    expected = DelaySizes(3, 2, horizon, max_delay, longest=2).known_delay(1e4)
+    assert bounds.regret_bound(model, 1e4) == pytest.approx(expected)
 
 
 def test_queues_that_the_horizon_cuts_short_make_the_bound_of_a_model_the_smaller_one():
     model = delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 5, horizon=4).known()
-    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 5, 2, 3, 1e4)
+    assert bounds.regret_bound(model, 1e4) < DelaySizes(3, 2, 4, 5, longest=2).known_delay(1e4)
 
 
 def test_an_unknown_delay_law_gives_the_sums_of_theorem_two():
     found = bounds.regret_bound(delayed({-1: 0.2, 0: 0.4, 1: 0.3, 2: 0.1}, 3).unknown(), 1e4)
-    sized = late.unknown_delay(3, 2, 6, 3, 2, 3, 1e4)
+    sized = DelaySizes(3, 2, 6, 3, longest=2).unknown_delay(1e4)
     # An episode has more unknown moves than its 6 steps, and the model's bound counts them in
     # log(eKM); the sums are the same.
-    assert (found.leading / sized.leading) ** 2 == pytest.approx(
-        found.lower_order / sized.lower_order
-    )
-    assert (
-        log(e * 1e4 * 6)
-        < found.lower_order / sized.lower_order * log(e * 1e4 * 6)
-        <= log(e * 1e4 * (3 * 6 - 1))
-    )
+    growth = found.lower_order / sized.lower_order
+    assert (found.leading / sized.leading) ** 2 == pytest.approx(growth)
+    assert 1 < growth <= log(e * 1e4 * (3 * 6 - 1)) / log(e * 1e4 * 6)
 
 
 def test_a_crude_maximal_delay_costs_nothing_where_real_delays_are_short():
-    tight, crude = (
-        bounds.regret_bound(delayed({-1: 0.3, 0: 0.7}, max_delay).known(), 1e4)
-        for max_delay in (1, 5)
-    )
+    models = [delayed({-1: 0.3, 0: 0.7}, max_delay).known() for max_delay in (1, 5)]
+    tight, crude = (bounds.regret_bound(model, 1e4) for model in models)
     assert crude == tight
 
 
@@ -218,10 +204,10 @@ def test_delays_that_differ_over_pairs_give_the_first_order_bound():
     model = delayed(waits, 1, horizon=4).known()
     # The delay of 1 after (0, 0) is undone by the -1 after any other pair, so no other pair is ever
     # late.
-    assert bounds.regret_bound(model, 1e4) == pytest.approx(
-        late.first_order([[1, 0], [0, 0], [0, 0]], 4, 1, 3, 1e4), rel=1e-12
-    )
-    assert bounds.regret_bound(model, 1e4) < late.known_delay(3, 2, 4, 1, 1, 3, 1e4)
+    found, sizes = bounds.regret_bound(model, 1e4), DelaySizes(3, 2, 4, max_delay=1)
+    expected = sizes.first_order([[1, 0], [0, 0], [0, 0]], 1e4)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found < sizes.known_delay(1e4)
 
 
 UNEVEN = {
@@ -242,7 +228,7 @@ def test_the_first_order_bound_counts_every_hazard_that_a_learner_meets():
     run = pkd_delay.learn(late_mdp, K, delay_law="unknown", optimism=pkd.Greedy())
     arrivals = [z for z, row in run.counts.items() if hasattr(z, "waited") and sum(row.values())]
     waits = [[0, 0], [1, 2]]
-    bound = late.first_order([[2, 2]] * 2, H, 2, 2, K, inter_arrivals=waits)
+    bound = DelaySizes(2, 2, H, max_delay=2).first_order([[2, 2]] * 2, K, waits)
     per_feature = 2 * log(32 * H * 2 * 8 * K / 0.05)  # B = 2 for tables and hazards, |Z| = W S A
     counted = bound.lower_order / (2640 * H * log(e * K * H)) / per_feature - 4
     assert counted == pytest.approx(len(arrivals))

@@ -11,8 +11,9 @@ import pytest
 
 import pkd
 import pkd_delay
+from pkd.episode import list_samples, list_visited
 from pkd_delay import l1
-from pkd_delay.problems import two_state_chain
+from pkd_delay.models.tables import two_state_chain
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errata.md"
@@ -101,10 +102,10 @@ def test_hindsight_counts_every_delta_and_visits_do_not():
     # then the clip forces every arrival.
     delayed = pkd_delay.DelayedMDP(pkd.TabularMDP([[[1.0]]], [[0.0]], 3), {1: 1.0}, 1)
     model = delayed.unknown()
-    (episode,) = pkd.simulate(model, delayed.law(), lambda h, x, y: 0, 1, 0)
+    (episode,) = pkd.simulate((model, delayed.law()), lambda h, x, y: 0, 1, 0)
     with_empty_queue = [
         [z for z, _ in pairs if getattr(z, "empty", False)]
-        for pairs in (model.visited(episode), model.samples(episode))
+        for pairs in (list_visited(model, episode), list_samples(model, episode))
     ]
     assert [len(features) for features in with_empty_queue] == [1, 3]
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 import pkd
 import pkd_delay
-from pkd_delay.theory.hard import HardInstance, InstancePrior, code_mdp, lower_bound, tree_levels
+from pkd_delay.theory.bounds import DelaySizes
+from pkd_delay.theory.hard import HardInstance, InstancePrior, code_mdp, tree_levels
 
+SHAPE = "(leaves, actions, code size)"
 CODES = {(0.5,): 0.75, (0.5, -0.25): 0.6875, (1.0, -1.0, 0.2): 13 / 15}
 
 
@@ -35,23 +37,13 @@ def played(instance, actions):
 
 
 @pytest.mark.parametrize(("theta", "expected"), CODES.items())
-def test_the_one_shot_optimum_is_the_worked_number(theta, expected):
-    assert code_mdp(theta).optimal_value == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("theta", CODES)
-def test_the_one_shot_optimum_is_the_best_blind_sequence(theta):
+def test_the_one_shot_optimum_equals_the_delayed_plan(theta, expected):
+    """And the worked number, and the best blind sequence."""
     instance = code_mdp(theta)
     best = max(played(instance, actions) for actions in product((0, 1), repeat=instance.horizon))
-    assert instance.optimal_value == pytest.approx(best, abs=1e-12)
-
-
-@pytest.mark.parametrize("theta", CODES)
-def test_the_one_shot_optimum_equals_the_delayed_plan(theta):
-    instance = code_mdp(theta)
-    assert pkd_delay.plan(instance.delayed()).value == pytest.approx(
-        instance.optimal_value, abs=1e-12
-    )
+    planned = pkd_delay.plan(instance.delayed()).value
+    found = [instance.optimal_value, best, planned]
+    assert found == pytest.approx([expected] * 3, abs=1e-12)
 
 
 def test_the_weighted_optimum_is_the_worked_number():
@@ -132,32 +124,44 @@ def test_spare_actions_go_round_the_children():
     assert [int(moves[0, a].argmax()) for a in range(5)] == [1, 2, 1, 2, 1]
 
 
-def test_a_bad_instance_names_everything_that_is_wrong():
-    with pytest.raises(pkd.ModelError) as error:
-        HardInstance((1, 2), np.full((2, 2, 3), 1.5), horizon=5, delay=2)
-    assert error.value.findings == (
-        "codes reach 1.5 in size; expected every theta in [-1, 1]",
-        "horizon is 5; 2 levels, 3 code steps and one that pays need 6",
-        "delay is 2; a delay below the code size 3 would show the code before it is played",
-    )
-
-
-def test_levels_that_are_no_tree_are_refused():
-    with pytest.raises(pkd.ModelError, match=r"3 nodes need 2 parents with 2 actions, not 3"):
-        HardInstance((1, 3, 3), np.zeros((3, 2, 1)), horizon=9, delay=1)
-
-
-def test_codes_of_the_wrong_shape_are_refused():
-    with pytest.raises(
-        pkd.ModelError,
-        match=r"codes have shape \(2, 2\); expected .* = \(2, 2 or more, 1 or more\)",
-    ):
-        HardInstance((1, 2), np.zeros((2, 2)), horizon=9, delay=1)
-
-
-PRIOR = InstancePrior(
-    states=40, actions=2, horizon=40, max_delay=8, branching=16, scale=0.4, degree=4
+@pytest.mark.parametrize(
+    ("levels", "codes", "horizon", "findings"),
+    [
+        (
+            (1, 2),
+            np.full((2, 2, 3), 1.5),
+            5,
+            (
+                "codes reach 1.5 in size; expected every theta in [-1, 1]",
+                "horizon is 5; 2 levels, 3 code steps and one that pays need 6",
+                "delay is 1; a delay below the code size 3 would show the code before it is played",
+            ),
+        ),
+        (
+            (1, 3, 3),
+            np.zeros((3, 2, 1)),
+            9,
+            (
+                "levels (1, 3, 3): 3 nodes need 2 parents with 2 actions, not 1",
+                "levels (1, 3, 3): 3 nodes need 2 parents with 2 actions, not 3",
+            ),
+        ),
+        (
+            (1, 2),
+            np.zeros((2, 2)),
+            9,
+            (f"codes have shape (2, 2); expected {SHAPE} = (2, 2 or more, 1 or more)",),
+        ),
+    ],
 )
+def test_a_bad_instance_names_everything_that_is_wrong(levels, codes, horizon, findings):
+    with pytest.raises(pkd.ModelError) as error:
+        HardInstance(levels, codes, horizon, delay=1)
+    assert error.value.findings == findings
+
+
+PRIOR = InstancePrior(DelaySizes(40, 2, 40, max_delay=8, branching=16), scale=0.4, degree=4)
+LARGE = DelaySizes(100, 2, 100, max_delay=10, branching=40)
 
 
 def test_draws_of_the_prior_stay_below_its_threshold():
@@ -180,12 +184,8 @@ def test_a_draw_has_a_special_pair_at_random_unless_told_otherwise():
 
 
 def test_the_special_pair_has_the_mean_of_the_second_prior():
-    draws = (
-        np.array(
-            [np.abs(PRIOR.draw(seed, special=(3, 1)).codes[3, 1]).mean() for seed in range(150)]
-        )
-        / 0.4
-    )
+    codes = [PRIOR.draw(seed, special=(3, 1)).codes[3, 1] for seed in range(150)]
+    draws = np.abs(codes).mean(axis=1) / 0.4
     assert draws.mean() == pytest.approx(0.353479180090, abs=4 * draws.std() / np.sqrt(150))
 
 
@@ -198,53 +198,20 @@ def test_the_gap_is_half_of_what_separates_the_mean_values():
     )
 
 
-def test_the_gap_of_the_theorem_is_a_lower_estimate_of_the_gap_of_its_prior():
-    sizes = (100, 2, 100, 10, 40, 1e6)
-    assert lower_bound(*sizes).gap <= InstancePrior.of_theorem(*sizes).gap
+def test_the_prior_of_the_theorem_has_its_scale_and_an_even_degree():
+    prior, theorem = InstancePrior.of_theorem(LARGE, 1e6), LARGE.lower_bound(1e6)
+    assert prior.scale == pytest.approx(np.sqrt(10 * 100 * 2 * log(10) / (96 * 1e6)))
+    assert (prior.degree, prior.proved) == (12, False)
+    assert theorem.gap <= prior.gap  # the theorem's is a lower estimate
 
 
 def test_the_same_seed_draws_the_same_instance():
     assert (PRIOR.draw(5, (0, 0)).codes == PRIOR.draw(5, (0, 0)).codes).all()
 
 
-def test_the_prior_of_the_theorem_has_its_scale_and_an_even_degree():
-    prior = InstancePrior.of_theorem(100, 2, 100, 10, 40, 1e6)
-    assert prior.scale == pytest.approx(np.sqrt(10 * 100 * 2 * log(10) / (96 * 1e6)))
-    assert prior.degree == 12
-
-
-@pytest.mark.parametrize(("printed", "expected"), [(True, 97.915247), (False, 65.276832)])
-def test_the_lower_bound_is_the_worked_number(printed, expected):
-    assert lower_bound(100, 2, 100, 10, 40, 1e6, printed=printed).value == pytest.approx(
-        expected, abs=5e-7
-    )
-
-
-def test_the_corrected_constant_follows_from_the_steps_of_the_proof():
-    found = lower_bound(100, 2, 100, 10, 40, 1e6)
-    pulls = 1e6 / (100 / 8 * 2 * found.samples)  # Markov: Pr(N >= n) <= K/(L A n), with L >= S/8
-    # What Pinsker and the lemma leave; the paper multiplies `pulls` by 3/4, which it must not.
-    confusion = 1 / 4 - pulls
-    assert found.value == pytest.approx(found.gap * 1e6 / 2 * confusion)
-
-
-def test_no_pair_is_tried_half_of_the_time_before_it_is_known():
-    found = lower_bound(100, 2, 100, 10, 40, 1e6)
-    assert found.samples == pytest.approx(48 * 1e6 / 200)
-    assert found.samples < 1e6 / 2
-
-
-@pytest.mark.parametrize(("size", "proved"), [(2_817_998, False), (2_817_999, True)])
-def test_the_theorem_is_proved_from_its_absolute_constant_on(size, proved):
-    states = 4 * (size + 1)
-    assert lower_bound(states, 2, 4 * size, size, 2 * size, 1e16).proved is proved
-    prior = InstancePrior.of_theorem(states, 2, 4 * size, size, 2 * size, 1e16, degree=2)
-    assert prior.proved is proved  # the flag is carried along
-
-
 def test_the_conditions_of_the_theorem_come_in_one_error():
     with pytest.raises(pkd.ModelError) as error:
-        lower_bound(12, 2, 16, 2, 4, 1.0)
+        InstancePrior.of_theorem(DelaySizes(12, 2, 16, max_delay=2, branching=4), 1.0)
     assert error.value.findings == (
         "horizon is 16; the theorem needs H >= 8 + 4 log_A S = 22.34",
         "episodes is 1; the theorem needs K >= D~ S A log(D~)/24 = 1.38629",
@@ -253,5 +220,5 @@ def test_the_conditions_of_the_theorem_come_in_one_error():
 
 
 def test_sizes_without_room_for_a_tree_are_refused():
-    with pytest.raises(pkd.ModelError, match=r"states is 4; the theorem needs S >= 8"):
-        lower_bound(4, 2, 100, 10, 40, 1e6)
+    with pytest.raises(pkd.ModelError, match=r"states is 4; expected a whole number >= 8"):
+        tree_levels(4, 1)

@@ -29,45 +29,35 @@ def delayed_mdps(draw):
         draw(st.integers(low, high)) for low, high in [(1, 3), (1, 3), (1, 4), (0, 2)]
     )
     start = rng.dirichlet(np.ones(states))
-    mdp = pkd.TabularMDP(
-        rng.dirichlet(np.full(states, 0.5), (states, actions)),
-        rng.uniform(-1, 1, (states, actions)),
-        horizon,
-        start,
-    )
+    rows = rng.dirichlet(np.full(states, 0.5), (states, actions))
+    mdp = pkd.TabularMDP(rows, rng.uniform(-1, 1, (states, actions)), horizon, start)
     waits = rng.dirichlet(np.full(longest + 2, 0.7), (states, actions))
     return pkd_delay.DelayedMDP(mdp, waits, draw(st.integers(0, 4)))
 
 
-def test_an_arrival_clipped_at_zero_keeps_the_worked_value():
-    delayed = pkd_delay.DelayedMDP(GUESS, {-1: 0.5, 1: 0.5}, 2)
-    assert delayed_pomdp(delayed).optimal_value() == pytest.approx(2.5, abs=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("delay", "expected"), [(0, 10), (1, 9.1), (2, 8.46), (3, 8.012), (4, 7.7048)]
+    ("mdp", "law", "max_delay", "expected"),
+    [
+        (GUESS, {-1: 0.5, 1: 0.5}, 2, 2.5),  # the arrival that is clipped at zero
+        *((chain(0.9, 10), {d: 1.0}, d, v) for d, v in enumerate((10, 9.1, 8.46, 8.012, 7.7048))),
+    ],
 )
-def test_the_two_state_chain_has_its_closed_form(delay, expected):
-    delayed = pkd_delay.DelayedMDP.constant(chain(0.9, 10), delay)
+def test_the_optimum_is_the_worked_number(mdp, law, max_delay, expected):
+    delayed = pkd_delay.DelayedMDP(mdp, law, max_delay)
     assert delayed_pomdp(delayed).optimal_value() == pytest.approx(expected, abs=1e-12)
 
 
 @given(delayed_mdps())
 @settings(deadline=None, max_examples=60)
 def test_the_belief_tree_agrees_with_the_delayed_planner(delayed):
-    assert pkd_delay.plan(delayed).value == pytest.approx(
-        delayed_pomdp(delayed).optimal_value(), abs=1e-10
-    )
+    expected = delayed_pomdp(delayed).optimal_value()
+    assert pkd_delay.plan(delayed).value == pytest.approx(expected, abs=1e-10)
 
 
 def test_the_unobservable_optimum_is_the_best_sequence_of_actions():
     rng = np.random.default_rng(4)
-    mdp = pkd.TabularMDP(
-        rng.dirichlet(np.ones(3), (3, 3)),
-        rng.uniform(size=(3, 3)),
-        4,
-        start=rng.dirichlet(np.ones(3)),
-    )
+    rows, pay = rng.dirichlet(np.ones(3), (3, 3)), rng.uniform(size=(3, 3))
+    mdp = pkd.TabularMDP(rows, pay, 4, start=rng.dirichlet(np.ones(3)))
     totals = []
     for actions in product(range(3), repeat=4):
         where, total = mdp.start_distribution, 0.0
@@ -83,9 +73,8 @@ def test_a_delay_up_to_the_last_step_is_the_unobservable_problem(delay):
     rng = np.random.default_rng(7)
     mdp = pkd.TabularMDP(rng.dirichlet(np.ones(3), (3, 3)), rng.uniform(size=(3, 3)), 4)
     blind = unobservable_pomdp(mdp).optimal_value()
-    assert pkd_delay.plan(pkd_delay.DelayedMDP.constant(mdp, delay)).value == pytest.approx(
-        blind, abs=1e-12
-    )
+    found = pkd_delay.plan(pkd_delay.DelayedMDP.constant(mdp, delay)).value
+    assert found == pytest.approx(blind, abs=1e-12)
 
 
 def test_a_latent_state_ends_in_the_current_state():
@@ -162,9 +151,8 @@ def test_the_exported_text_has_the_same_optimum():
 
 
 def test_the_exported_names_are_what_the_format_allows():
-    preamble, _ = read_text(
-        delayed_pomdp(pkd_delay.DelayedMDP(chain(0.8, 4), {0: 0.5, 2: 0.5}, 3)).to_text()
-    )
+    late = pkd_delay.DelayedMDP(chain(0.8, 4), {0: 0.5, 2: 0.5}, 3)
+    preamble, _ = read_text(delayed_pomdp(late).to_text())
     names = [*preamble["states"], *preamble["actions"], *preamble["observations"]]
     assert len(names) == len(set(names))
     assert all(name[0].isalpha() and name.replace("_", "").isalnum() for name in names)

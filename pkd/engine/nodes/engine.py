@@ -3,38 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Compiled, FusedTrial, Policy, Result, reward_limits
-from pkd.engine.nodes import kernels, python_rule, walk
-from pkd.engine.nodes.program import assemble_program, assemble_walk, flatten
-from pkd.engine.nodes.ranges import find_ranges
-from pkd.graph import DECIDE, SETTLED, Graph, Side
-from pkd.model import Episode, ModelError, Transition
-from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON
+from pkd.engine.compiled import Compiled, FusedTrial, Policy, Result
+from pkd.engine.nodes import kernels, walk
+from pkd.engine.nodes.asked import Asked
+from pkd.engine.nodes.program import assemble_program, assemble_walk
+from pkd.episode import Episode, Transition
+from pkd.explore.flat import Flat
+from pkd.explore.graph import CHANCES, DECIDE, LAST, SETTLED, STEP, Graph
+from pkd.explore.segments import Segments
+from pkd.explore.sizes import sweep_returns
+from pkd.model import ModelError
+from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND
 
 __all__ = ["NodeEngine"]
 
 # Numbers that one compiled call of a sweep reads: a fraction of a second.
 PORTION_SIZE = 2e7
+KEPT_BYTES = 1 << 28  # of the values that are kept for questions
 
 
 class NodeEngine(Compiled):
     """Every state apart."""
 
+    engine = "nodes"
+
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph)
-        self.weights = {}
-        self.flat = flatten(graph)
-        self.walk = assemble_walk(graph, self.flat)
-        self.program = assemble_program(graph, self.flat, self.weights)
-        self._kept: tuple[Belief, int, np.ndarray, np.ndarray] | None = None
+        self._start(graph)
+        assert self.program  # made now: a cycle of CHANCE states is refused
         self.check_declared()
+
+    def _start(self, graph: Graph) -> None:
+        super().__init__(graph)
+        # (belief, layer, Q and V of some layers from this one on)
+        self._kept: tuple[Belief, int, np.ndarray, np.ndarray] | None = None
+
+    @cached_property
+    def weights(self) -> dict[tuple[int, float], int]:  # type: ignore[override]
+        """The distinct (row, share) of unknown rows."""
+        found: dict[tuple[int, float], int] = {}
+        self.__dict__["program"] = assemble_program(self.graph, found)
+        return found
+
+    @cached_property
+    def program(self) -> kernels.Program:
+        """The program of a sweep, made together with the weights."""
+        assert self.weights is not None
+        program: kernels.Program = self.__dict__["program"]
+        return program
+
+    @cached_property
+    def walk(self) -> walk.Walk:
+        """What episodes go through."""
+        return assemble_walk(self.graph)
+
+    @property
+    def flat(self) -> Flat:
+        return self.graph.flat
 
     def __repr__(self) -> str:
         return (
@@ -57,7 +89,7 @@ class NodeEngine(Compiled):
     @cached_property
     def full(self) -> kernels.Program:
         """The program of a sweep over every state, also those that are inlined elsewhere."""
-        return assemble_program(self.graph, self.flat, dict(self.weights), inline=False)
+        return assemble_program(self.graph, dict(self.weights), inline=False)
 
     # -- policies ----------------------------------------------------------------------------------
 
@@ -74,52 +106,23 @@ class NodeEngine(Compiled):
         most = int(self.n_actions.max(initial=1))
         return np.zeros((self.horizon, len(self.n_actions)), np.uint8 if most <= 256 else np.int64)
 
-    def check_policy(self, policy: np.ndarray) -> None:
-        expected = self.policy()
-        if policy.shape != expected.shape or policy.dtype != expected.dtype:
-            raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
-                f"needs {expected.shape} of {expected.dtype}"
-            )
-        if (policy < 0).any() or (policy >= self.n_actions).any():
-            raise ModelError("the saved policy takes actions that this model does not have")
+    def has_choices(self, policy: np.ndarray) -> bool:
+        return bool(((policy >= 0) & (policy < self.n_actions)).all())
 
-    def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
+    def find_choice(self, h: int, x: Any, y: Any) -> tuple[Any, Sequence[Any] | None]:
         node = self._find_node(h, x, y)
-        choices = self.graph.layers.choices[node]
-        if choices is None:
-            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
-        return tuple(choices)[policy[h - 1, self.flat.choice[node]]]
+        return (h - 1, self.flat.choice[node]), self.graph.layers.choices[node]
 
-    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
-        self._check_step(h)
-        return self.graph.decision_states(h)
-
-    def tabulate(self, act: Act) -> Policy:
-        policy, graph, findings = self.policy(), self.graph, list[str]()
-        side = graph.layers
-        for h in range(1, self.horizon + 1):
-            for node in graph.members[h - 1]:
-                if side.kind[node] == DECIDE:
-                    (x, y), actions = graph.state(side, node), list(side.choices[node])
-                    action = act(h, x, y)
-                    if action in actions:
-                        policy[h - 1, self.flat.choice[node]] = actions.index(action)
-                    else:
-                        findings.append(
-                            f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); "
-                            f"expected one of {actions!r}"
-                        )
-        if findings:
-            raise ModelError(findings[:10])
-        return policy
-
-    def _check_step(self, h: int) -> None:
-        if not 1 <= h <= self.horizon:
-            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+    def decisions(self, h: int) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+        self.check_step(h)
+        side, choice = self.graph.layers, self.flat.choice
+        for node in sorted(self.graph.members[h - 1]):
+            if side.kind[node] == DECIDE:
+                x, y = self.graph.state(side, node)
+                yield (h - 1, choice[node]), x, y, list(side.choices[node])
 
     def _find_node(self, h: int, x: Any, y: Any) -> int:
-        self._check_step(h)
+        self.check_step(h)
         node = self.graph.find(x, y)
         if node is None or not self.graph.holds(h - 1, node):
             raise ModelError(f"(x={x!r}, y={y!r}) cannot occur at step {h}")
@@ -135,15 +138,43 @@ class NodeEngine(Compiled):
         self, program: kernels.Program, belief: Belief, scratch: kernels.Scratch, policy: Policy,
         follow: bool, keep: int,
     ) -> tuple[float, bool]:  # fmt: skip
-        if belief.form == PYTHON:
-            return python_rule.sweep(program, belief, scratch, policy, follow, keep)
-        extra, value, changed = self._find_extra(belief), 0.0, False
+        if belief.form == NUMPY:
+            return self._sweep_by_rule(program, belief, scratch, policy, follow, keep)
+        which, value, changed = self._find_sweep(belief), 0.0, False
         for layers in self._find_portions(program):
             value, other = kernels.sweep(
-                program, belief, scratch, *extra, policy, follow, keep, *layers
+                program, belief, scratch, *which, policy, follow, keep, *layers
             )
             changed |= bool(other)
         return float(value), changed
+
+    def _sweep_by_rule(
+        self, program: kernels.Program, belief: Belief, scratch: kernels.Scratch, policy: Policy,
+        follow: bool, keep: int,
+    ) -> tuple[float, bool]:  # fmt: skip
+        """A sweep that asks a rule in numpy for the pairs of each level."""
+        plain, changed = belief.plain, False
+        scratch.packed[:] = belief.p[program.packing]
+        asked = {level: Asked(program, belief, level) for level in range(len(program.levels))}
+        for t in range(self.horizon, -1, -1):
+            target = scratch.settled if t == self.horizon else scratch.v[t % 2]
+            for level in _list_levels(program, t):
+                source = target
+                if level < kernels.CHANCES:
+                    last = level == kernels.LAST
+                    source = scratch.settled if last else scratch.v[(t + 1) % 2]
+                pairs = asked[level]
+                if pairs.move_to(t):
+                    at = t if len(scratch.cap) > 1 else 0, pairs.group
+                    limits = np.array([scratch.cap[at], scratch.width[at]])
+                    found = belief.ask(pairs.p, source.take(pairs.node), pairs.row, limits)
+                    scratch.e[pairs.pair] = found
+                changed |= bool(
+                    kernels.sweep_level(program, plain, scratch, level, t, policy, follow, keep)
+                )
+            if 0 <= t - keep < len(scratch.kept):
+                scratch.kept[t - keep] = target
+        return float(program.start_p @ scratch.v[0][program.start_node]), changed
 
     def _find_portions(self, program: kernels.Program) -> Iterator[tuple[int, int]]:
         """The layers H..0 in portions (top, bottom): an interrupt is answered between two."""
@@ -167,9 +198,9 @@ class NodeEngine(Compiled):
         return sign * value
 
     def scratch(
-        self, program: kernels.Program, belief: Belief, *, keep: bool = False
+        self, program: kernels.Program, belief: Belief, *, keep: int = 0
     ) -> kernels.Scratch:
-        """The memory of one call."""
+        """The memory of one call. keep: the layers of which Q and V are kept."""
         cap, width = self._find_limits(program, belief)
         largest = int(np.diff(program.group_pair).max(initial=1))
         return kernels.Scratch(
@@ -182,27 +213,24 @@ class NodeEngine(Compiled):
             bonus=np.zeros((2, len(program.pair_row))),
             cap=cap,
             width=width,
-            q=np.zeros(len(program.action_mean) if keep else 0),
-            kept=np.zeros(self.n_states if keep else 0),
+            q=np.zeros((keep, len(program.action_mean))),
+            kept=np.zeros((keep, self.n_states)),
         )
 
-    def _find_extra(self, belief: Belief) -> tuple[kernels.SetMemory | None, kernels.Other | None]:
-        """Memory that only some rules need: (of values over KL balls, of the other ones)."""
+    def _find_sweep(
+        self, belief: Belief
+    ) -> tuple[bool | None, np.ndarray | None, kernels.Alone | None]:
+        """Which sweep a belief takes, as `kernels.sweep` is told: (bonus, sets, alone)."""
+        form = self.usual if belief.form == EXACT else belief.form
+        if form != CERTIFIED:
+            return None if form == EXACT else True, None, None
         longest = int(np.diff(self.row_ptr).max(initial=1))
-        if belief.form in OVER_SETS or (belief.form <= CERTIFIED and self.over_sets):
-            gaps, seen_gaps, p = np.zeros((3, longest))
-            exact = belief.form in OVER_SETS and belief.rounds > ONE_ROUND
-            if longest < kernels.MANY and not exact:
-                return kernels.SetMemory(gaps, None, None, None, None), None
-            last = int(self.row_ptr[len(self.features)])
-            end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
-            return kernels.SetMemory(gaps, seen_gaps, p, end, seen), None
-        if belief.form == L1_BALL:
-            order = np.zeros(longest, np.int64)
-            return None, kernels.Other(np.zeros(longest), order, None, None)
-        if belief.form == DRAWS:
-            return None, kernels.Other(None, None, belief.draws, np.zeros(belief.rounds))
-        return None, None
+        gaps, seen_gaps, p = np.zeros((3, longest))
+        if longest < kernels.MANY and belief.rounds == ONE_ROUND:
+            return None, gaps, None
+        last = int(self.row_ptr[len(self.features)])
+        end, seen = np.zeros(len(self.features), np.int64), np.zeros(last, np.int64)
+        return None, gaps, kernels.Alone(seen_gaps, p, end, seen)
 
     def _find_limits(
         self, program: kernels.Program, belief: Belief
@@ -221,53 +249,52 @@ class NodeEngine(Compiled):
         return self._find_caps(self.program)
 
     def _find_caps(self, program: kernels.Program) -> tuple[np.ndarray, np.ndarray]:
-        found = find_ranges(program, *reward_limits(self.rewards), self.flat.final, 2)
-        return found.cap, found.width
+        """(H + 1, groups), from the returns to go of the nodes that a group leads to.
 
-    def return_ranges(self) -> Iterator[tuple[str, float, float]]:
-        layers = max(self.horizon, 2)
-        limits = reward_limits(self.rewards)
-        _, _, lo, hi, lo_settled, hi_settled = find_ranges(
-            self.full, *limits, self.flat.final, layers
-        )
-        for t in range(self.horizon):
-            nodes = np.fromiter(self.graph.members[t], np.int64)
-            yield from self._find_extremes(
-                self.graph.layers, nodes, lo[t], hi[t], f"at step {t + 1}"
+        A group of decisions reads the next layer, one of CHANCE states their own.
+        """
+        g, horizon = program, self.horizon
+        cap, width = np.zeros((2, horizon + 1, len(g.group_matrix)))
+        last_group = g.levels[:, 3].tolist()
+        bounds = [0, *last_group[:CHANCES], last_group[g.settlement - 1], last_group[-1]]
+        parts = [
+            Segments(g.group_ptr, g.group_first, g.group_last, *pair) for pair in pairwise(bounds)
+        ]
+        for layer in sweep_returns(self.graph):
+            t = layer.t
+            readers = (
+                [(SETTLED, t), (LAST, t - 1)] if t == horizon else [(CHANCES, t), (STEP, t - 1)]
             )
-        nodes = np.fromiter(self.graph.ends, np.int64)
-        yield from self._find_extremes(
-            self.graph.settled, nodes, lo_settled, hi_settled, "after the last action"
-        )
-
-    def _find_extremes(
-        self, side: Side, nodes: np.ndarray, lo: np.ndarray, hi: np.ndarray, when: str
-    ) -> Iterator[tuple[str, float, float]]:
-        for node in (
-            {int(nodes[lo[nodes].argmin()]), int(nodes[hi[nodes].argmax()])} if len(nodes) else ()
-        ):
-            x, y = self.graph.state(side, node)
-            yield f"to go from (x={x!r}, y={y!r}) {when}", float(lo[node]), float(hi[node])
+            for part, at in readers:
+                groups = parts[part]
+                if groups.move_to(at):
+                    nodes = g.group_node[groups.elements]
+                    top = np.maximum.reduceat(layer.high[nodes], groups.starts)
+                    least = np.minimum.reduceat(layer.low[nodes], groups.starts)
+                    cap[at, groups.which], width[at, groups.which] = top, top - least
+        return cap, width
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
         node, t = self._find_node(h, x, y), h - 1
         kept = self._kept
-        if kept is None or kept[0] is not belief or kept[1] != t:
-            scratch = self.scratch(self.full, belief, keep=True)
+        if kept is None or kept[0] is not belief or not kept[1] <= t < kept[1] + len(kept[2]):
+            most = KEPT_BYTES // (8 * (self.n_states + len(self.full.action_mean))) + 1
+            scratch = self.scratch(self.full, belief, keep=min(self.horizon - t, most))
             self._sweep(self.full, belief, scratch, self.policy(), False, t)
             kept = self._kept = belief, t, scratch.q, scratch.kept
         choices = self.graph.layers.choices[node]
         if choices is None:
-            return {None: float(kept[3][node])}
+            return {None: float(kept[3][t - kept[1], node])}
         cell = int(self._find_cell(t)[node])
         first = int(self.full.action_ptr[cell])
-        return {action: float(kept[2][first + i]) for i, action in enumerate(choices)}
+        return {a: float(kept[2][t - kept[1], first + i]) for i, a in enumerate(choices)}
 
     def find_values(self, belief: Belief, policy: Policy, t: int, *, follow: bool) -> np.ndarray:
         """V of every node in layer t, (nodes,); follow: of the policy, which is not changed."""
-        scratch = self.scratch(self.full, belief, keep=True)
+        scratch = self.scratch(self.full, belief, keep=1)
         self._sweep(self.full, belief, scratch, policy.copy(), follow, t)
-        return scratch.kept
+        found: np.ndarray = scratch.kept[0]
+        return found
 
     def _find_cell(self, t: int) -> np.ndarray:
         """The cell of each decision node in layer t, in the full program."""
@@ -324,22 +351,21 @@ class NodeEngine(Compiled):
         return Episode(transitions, final=total - paid)
 
     def fused_loop(self, trial: FusedTrial) -> Callable[[slice], int] | None:
-        if trial.learning.belief.form > CERTIFIED:  # only the usual rules are worth the compiling
+        if trial.learning.belief.form == NUMPY:
             return None
         if len(list(self._find_portions(self.program))) > 1:  # long sweeps must answer interrupts
             return None
         learning, truth, state = trial.learning, trial.truth, np.array([np.nan, np.nan])
         scratch, exact = (self.scratch(self.program, b) for b in (learning.belief, truth.belief))
-        sets, _ = self._find_extra(learning.belief)
-        paid = learning.reward_bonus if len(self.rewards) else None
-        ell, low, high = learning.reward_bonus
+        which = self._find_sweep(learning.belief)
+        paid = True if len(self.rewards) else None
 
         def play(chunk: slice) -> int:
             state[:] = learning.upper, trial.value
             count = kernels.learn(
-                self.program, self.walk, learning.belief, truth.belief, scratch, exact, sets,
+                self.program, self.walk, learning.belief, truth.belief, scratch, exact, *which,
                 paid, learning.most_samples, truth.world, learning.tally,
-                float(learning.bonus.prior) or None, ell, low, high, learning.rng, state,
+                float(learning.bonus.prior) or None, learning.reward_bonus, learning.rng, state,
                 learning.policy, NO_PATH, trial.uppers[chunk], trial.values[chunk],
                 trial.returns[chunk],
             )  # fmt: skip
@@ -349,21 +375,13 @@ class NodeEngine(Compiled):
 
         return play
 
-    # -- shares ------------------------------------------------------------------------------------
-
-    def share_totals(self) -> Mapping[Hashable, float]:
-        block = np.array(self.graph.landing_block, np.int64)
-        unknown = self.flat.row < len(self.features)
-        pairs = np.unique(
-            np.array([self.flat.row[unknown], block[self.flat.landing[unknown]]]),
-            axis=1,
-            return_index=True,
-        )
-        rows, places = pairs[0][0], pairs[1]
-        shares = self.flat.share[unknown][places]
-        shares = np.where(np.isnan(shares), 1 / self.n_y, shares)
-        totals = np.bincount(rows, weights=shares, minlength=len(self.features))
-        return dict(zip(self.features, totals.tolist(), strict=True))
-
 
 NO_PATH = np.zeros((0, walk.PATH))
+
+
+def _list_levels(g: kernels.Program, t: int) -> list[int]:
+    """The levels of a layer, in the order of a sweep."""
+    if t == g.horizon:
+        return list(range(g.settlement, len(g.levels)))
+    first = kernels.LAST if t == g.horizon - 1 else kernels.STEP
+    return [first, *range(kernels.CHANCES, g.settlement)]

@@ -8,9 +8,6 @@ users: in a model of late observations they are two thirds of all states.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable
-from itertools import chain
 from typing import NamedTuple
 
 import attrs
@@ -19,120 +16,18 @@ import numpy as np
 from pkd.engine.nodes.kernels import CHANCES as FIRST_CHANCE_LEVEL
 from pkd.engine.nodes.kernels import Program
 from pkd.engine.nodes.walk import Walk
-from pkd.engine.segments import accumulate, lengths_to_ptr, spread, take
-from pkd.graph import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STEP, STOP, Graph
-from pkd.model import ModelError
+from pkd.explore.flat import Flat
+from pkd.explore.graph import CHANCE_STATE, CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.explore.segments import accumulate, lengths_to_ptr, spread, take
 
-__all__ = ["Flat", "assemble_program", "assemble_walk", "flatten"]
+__all__ = ["assemble_program", "assemble_walk"]
 
 Array = np.ndarray
 
 
-@attrs.frozen(eq=False)
-class Flat:
-    """All cells of a graph in one list: STEP, LAST, CHANCES, SETTLED. Rows are counted from 0."""
-
-    part: Array  # (cells,)
-    node: Array  # (cells,)
-    action_ptr: Array  # (cells + 1,)
-    reward: Array  # (actions,)
-    mean: Array  # (actions,)
-    note: Array  # (actions,)
-    branch_ptr: Array  # (actions + 1,)
-    p: Array  # (branches,)
-    row: Array  # (branches,)
-    landing: Array  # (branches,)
-    share: Array  # (branches,)
-    landing_ptr: Array  # (landings + 1,)
-    landing_node: Array
-    row_ptr: Array  # (law rows + 1,)
-    kind: tuple[Array, Array]  # of the nodes of layers and settlement
-    cell_of: tuple[Array, Array, Array]  # (nodes,) cell in the layers, at the last action, settled
-    final: tuple[Array, Array]  # of the nodes of layers and settlement
-    choice: Array  # (nodes,) place of a decision node in a policy, or -1
-    first: Array  # (nodes,) first and last layer of each node
-    last: Array  # (nodes,)
-
-
-def flatten(graph: Graph) -> Flat:
-    """The cells of an explicit graph as arrays."""
-    parts = graph.cells
-    n_unknown = len(graph.features)
-    node = [_view(cells.node) for cells in parts]
-    part = np.repeat(np.arange(4), [len(nodes) for nodes in node])
-    row = _join([cells.row for cells in parts])
-    kind = np.array(graph.layers.kind, np.int64), np.array(graph.settled.kind, np.int64)
-    all_nodes = np.concatenate(node)
-    cell_of = tuple(np.full(len(kind[side]), -1) for side in (0, 0, 1))
-    for which, mine in ((0, (STEP, CHANCES)), (1, (LAST,)), (2, (SETTLED,))):
-        cells = np.flatnonzero(np.isin(part, mine))
-        cell_of[which][all_nodes[cells]] = cells
-    action_ptr = _join_ptr([cells.action_ptr for cells in parts])
-    reward = _join([cells.reward for cells in parts])
-    final = tuple(np.zeros(len(kind[side])) for side in (0, 1))
-    for side, which in ((0, 0), (1, 2)):
-        stops = np.flatnonzero((kind[side] == STOP) & (cell_of[which] >= 0))
-        final[side][stops] = reward[action_ptr[cell_of[which][stops]]]
-        cell_of[which][stops] = -1
-    choice = np.full(len(kind[0]), -1)
-    deciders = np.flatnonzero(kind[0] == DECIDE)
-    choice[deciders] = np.arange(len(deciders))
-    first, last = _windows(graph)
-    sizes = [len(graph.row_states(z)) for z in range(n_unknown)]
-    sizes += [len(graph.row_states(-1 - i)) for i in range(len(graph.known))]
-    return Flat(
-        part=part,
-        node=all_nodes,
-        action_ptr=action_ptr,
-        reward=reward,
-        mean=_join([cells.mean for cells in parts]),
-        note=_join([cells.note for cells in parts]),
-        branch_ptr=_join_ptr([cells.branch_ptr for cells in parts]),
-        p=_join([cells.p for cells in parts]),
-        row=np.where(row >= 0, row, n_unknown - 1 - row),
-        landing=_join([cells.landing for cells in parts]),
-        share=_join([cells.share for cells in parts]),
-        landing_ptr=lengths_to_ptr(np.array([len(nodes) for nodes in graph.landings], np.int64)),
-        landing_node=np.fromiter(chain.from_iterable(graph.landings), np.int64),
-        row_ptr=lengths_to_ptr(np.array(sizes, np.int64)),
-        kind=kind,
-        cell_of=cell_of,  # type: ignore[arg-type]
-        final=final,  # type: ignore[arg-type]
-        choice=choice,
-        first=first,
-        last=last,
-    )
-
-
-def _view(values: array[int] | array[float]) -> Array:
-    """The numbers of an array without a copy."""
-    return np.frombuffer(values, np.int64 if values.typecode == "q" else float)
-
-
-def _join(arrays: Iterable[array[int] | array[float]]) -> Array:
-    return np.concatenate([_view(values) for values in arrays])
-
-
-def _join_ptr(pointers: Iterable[array[int]]) -> Array:
-    return lengths_to_ptr(np.concatenate([np.diff(_view(ptr)) for ptr in pointers]))
-
-
-def _windows(graph: Graph) -> tuple[Array, Array]:
-    """The first and the last layer of each node."""
-    count = len(graph.layers.x)
-    first, last = np.full(count, graph.horizon), np.full(count, -1)
-    layers: dict[int, list[int]] = {}
-    for t, layer in enumerate(graph.members):
-        layers.setdefault(id(layer), []).append(t)
-    for steps in layers.values():
-        nodes = np.fromiter(graph.members[steps[0]], np.int64)
-        first[nodes] = np.minimum(first[nodes], steps[0])
-        last[nodes] = np.maximum(last[nodes], steps[-1])
-    return first, last
-
-
-def assemble_walk(graph: Graph, flat: Flat) -> Walk:
+def assemble_walk(graph: Graph) -> Walk:
     """What episodes go through."""
+    flat = graph.flat
     return Walk(
         horizon=graph.horizon,
         cell_of_step=flat.cell_of[0],
@@ -171,18 +66,18 @@ class _Branches:
 
 
 def assemble_program(
-    graph: Graph, flat: Flat, weights: dict[tuple[int, float], int], *, inline: bool = True
+    graph: Graph, weights: dict[tuple[int, float], int], *, inline: bool = True
 ) -> Program:
     """The program of a sweep. weights: filled with the distinct (row, share) of unknown rows."""
+    flat, order = graph.flat, graph.levels  # refuses cycles, which inlining would follow for ever
     branches = _Branches(
         flat.p.copy(), np.repeat(flat.reward, np.diff(flat.branch_ptr)), flat.row.copy(),
         flat.landing.copy(), flat.share.copy(),
     )  # fmt: skip
     if inline:
         _inline(graph, flat, branches)
-    chances = _find_chances(graph, flat)
-    kept = _find_reached(graph, flat, branches, chances)
-    level, n_levels, settlement = _find_levels(flat, branches, kept, chances)
+    kept = _find_reached(graph, flat, branches, _find_chances(graph, flat))
+    level, n_levels, settlement = _find_levels(flat, order, kept)
     return _order(graph, flat, branches, kept, level, n_levels, settlement, weights)
 
 
@@ -198,7 +93,7 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
     settles = np.isin(flat.part[cell_of], (LAST, SETTLED))
     lone = (np.diff(flat.landing_ptr) == 1)[branches.landing]
     mean = flat.mean[action_of]
-    for _ in range(len(flat.node)):  # a chain of such states is inlined one by one
+    while True:  # a chain of such states is inlined one by one
         sure = np.flatnonzero((branches.row >= n_unknown) & lone)
         node = flat.landing_node[flat.landing_ptr[branches.landing[sure]]]
         inner = np.where(settles[sure], -1, 0)
@@ -214,15 +109,13 @@ def _inline(graph: Graph, flat: Flat, branches: _Branches) -> None:
                 (branches.reward[sure] == 0) & (mean[sure] < 0)
             )
             sure, inner, at = sure[plain], inner[plain], at[plain]
-        looped = cell_of[sure] == inner
-        if not len(sure) or looped.any():
+        if not len(sure):
             return
         branches.p[sure] *= branches.p[at]
         branches.reward[sure] += branches.reward[at]
         for values in (branches.row, branches.landing, branches.share):
             values[sure] = values[at]
         lone = (np.diff(flat.landing_ptr) == 1)[branches.landing]
-    raise ModelError("CHANCE states form a cycle")
 
 
 def _find_landings(flat: Flat, branches: _Branches, cells: Array) -> tuple[Array, Array]:
@@ -266,34 +159,17 @@ def _find_reached(
     return kept
 
 
-def _find_levels(
-    flat: Flat, branches: _Branches, kept: Array, chances: tuple[Array, Array]
-) -> tuple[Array, int, int]:
-    """(level of each cell, number of levels, first level of the settlement).
-
-    A CHANCE state of level i leads only to lower levels, to decisions and to ends.
-    """
-    level = flat.part.copy()
-    at, bounds = FIRST_CHANCE_LEVEL, []
-    for part in (CHANCES, SETTLED):
-        bounds.append(at)
-        cells = np.flatnonzero(kept & (flat.part == part))
-        source, landing = _find_landings(flat, branches, cells)
-        left = np.zeros(len(flat.node), bool)
-        left[cells] = True
-        while len(cells):
-            busy = np.zeros(len(flat.landing_ptr), bool)
-            busy[chances[0][left[chances[1]]]] = True
-            waiting = np.zeros(len(flat.node), bool)
-            waiting[source[busy[landing]]] = True
-            ready = cells[~waiting[cells]]
-            if not len(ready):
-                raise ModelError("CHANCE states form a cycle, so that time stands still")
-            level[ready] = at
-            left[ready] = False
-            cells = cells[waiting[cells]]
-            at += 1
-    return level, at, bounds[1]
+def _find_levels(flat: Flat, order: tuple[Array, Array], kept: Array) -> tuple[Array, int, int]:
+    """(level of each cell, number of levels, first level of the settlement)."""
+    at = FIRST_CHANCE_LEVEL
+    level, settlement = flat.part.copy(), at
+    for side, part in enumerate((CHANCES, SETTLED)):
+        settlement = at
+        mine = np.flatnonzero(kept & (flat.part == part))
+        found, rank = np.unique(order[side][flat.node[mine]], return_inverse=True)
+        level[mine] = at + rank
+        at += len(found)
+    return level, at, settlement
 
 
 class _Pairs(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 
 from pkd.engine.stripes import walk
 from pkd.engine.stripes.kernels import Stripes
+from pkd.engine.stripes.passes import Layout
 from pkd.engine.stripes.table import MISSING, Branch, Stripe, StripeTable
-from pkd.graph import CHANCES, LAST, SETTLED, STEP
+from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["StripeArrays", "cover", "find_deciding_columns", "to_arrays"]
 
@@ -66,10 +67,10 @@ class StripeArrays:
         )
 
 
-def to_arrays(
-    table: StripeTable, stripes: list[Stripe], windows: list[int], horizon: int
-) -> StripeArrays:
+def to_arrays(table: StripeTable, layout: Layout, windows: list[int], horizon: int) -> StripeArrays:
     """Lays out stripes for the kernels."""
+    stripes = layout.stripes
+    check_reads(layout)
     actions = [action for stripe in stripes for action in stripe.actions]
     branches = [branch for action in actions for branch in action.branches]
     columns = np.array(branches, np.int64).reshape(len(branches), len(Branch._fields)).T
@@ -133,6 +134,16 @@ def to_arrays(
     )
     covers = {part: cover(table, stripes, (part,)) for part in (STEP, LAST, CHANCES, SETTLED)}
     return StripeArrays(table, stripes, made, windows, covers)
+
+
+def check_reads(layout: Layout) -> None:
+    """Each branch reads columns that the layers have: kernels do not look where they read."""
+    for stripe in layout.stripes:
+        columns = layout.columns[stripe.target_space]
+        for branch in stripe.branches():
+            begin, end = branch.span(stripe.length)
+            if begin < 0 or end > columns:
+                raise AssertionError(f"{branch} reads columns {begin} to {end} of {columns}")
 
 
 def find_fan(stripe: Stripe) -> int:

@@ -7,28 +7,29 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkd.check import explained
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Act, Policy, Result
-from pkd.engine.play import play_model
-from pkd.engine.segments import lengths_to_ptr
+from pkd.engine.compiled import Policy, Result
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, find_deciding_columns, to_arrays
+from pkd.engine.stripes.lookup import find_windows
 from pkd.engine.stripes.passes import Layout, keep, reduce
-from pkd.engine.stripes.spans import find_windows
 from pkd.engine.stripes.sweeps import Derived, Memory, StripeSweeps
-from pkd.engine.stripes.table import build_table
+from pkd.engine.stripes.table import StripeTable, build_table
 from pkd.engine.threads import Crew
-from pkd.graph import CHANCES, LAST, SETTLED, STEP, Graph, Mask, count_union
-from pkd.limits import refuse_bytes
-from pkd.model import CHANCE, END, Episode, ModelError
-from pkd.optimism import SUM
-from pkd.sizes import is_declared_range_safe
+from pkd.explore import explore
+from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP, Graph
+from pkd.explore.limits import refuse_bytes
+from pkd.explore.segments import lengths_to_ptr
+from pkd.explore.sizes import is_declared_range_safe
+from pkd.model import CHANCE, END, ModelError
+from pkd.optimism import EXACT, SUM, Bonus
 
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
@@ -43,36 +44,39 @@ MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 class StripeEngine(StripeSweeps):
     """A model as stripes."""
 
-    def __init__(self, graph: Graph) -> None:
+    engine = "stripes"
+
+    def __init__(self, graph: Graph, table: StripeTable | None = None) -> None:
+        """table: keep all of its stripes apart; by default a new one goes through the passes."""
         super().__init__(graph)
         if graph.n_states >= MOST_COLUMNS:
             refuse_bytes(graph.n_states, self._describe(graph.n_states))
-        self.table = build_table(graph)
+        self.table = build_table(graph) if table is None else table
         self.weights = self.table.weights
         self._set_rows()
         self._known_rewards, self._reward_means = self.table.reward_arrays()
-        self._lay(reduce(self.table, self.horizon))
+        self.layout = layout = (
+            reduce(self.table, self.horizon) if table is None else keep(self.table)
+        )
+        windows = find_windows(layout.start, layout.stripes, self.horizon)
+        self._refuse_size(layout, windows)
+        self.arrays = to_arrays(self.table, layout, windows, self.horizon)
         self._kept: tuple[Belief, int, Derived, Memory] | None = None
         self._free: list[Memory] = []  # memory of finished calls, for the next one
         self._reach: dict[int, np.ndarray] = {}  # which states can occur, by layer
         self._lock = threading.RLock()  # guards what is cached between calls
-        self.check_declared()
+        if table is None:
+            self.check_declared()
 
     def _range_findings(self) -> Iterator[str]:
         # Bounds from the graph are cheap and usually enough; else sweep over the stripes.
         return iter(()) if is_declared_range_safe(self.graph) else super()._range_findings()
 
     def _set_rows(self) -> None:
-        """The table numbers known laws by their outcomes among x; pulled laws may be new."""
+        """The table numbers known laws by their outcomes among x; inlined laws may be new."""
         sizes = [*map(len, self.outcomes), *map(len, self.table.known)]
         self.row_ptr = lengths_to_ptr(np.array(sizes, np.int64))
         self.known_p = np.array([p for law in self.table.known for _, p in law], float)
-
-    def _lay(self, layout: Layout) -> None:
-        self.layout = layout
-        windows = find_windows(layout.start, layout.stripes, self.horizon)
-        self._refuse_size(layout, windows)
-        self.arrays = to_arrays(self.table, layout.stripes, windows, self.horizon)
 
     def _refuse_size(self, layout: Layout, windows: list[int]) -> None:
         """Refuses a model whose two layers of values, settlement and policy do not fit."""
@@ -100,13 +104,7 @@ class StripeEngine(StripeSweeps):
     @cached_property
     def plain(self) -> StripeEngine:
         """The same table without passes: every state apart."""
-        plain = StripeEngine.__new__(StripeEngine)
-        plain.__dict__.update(
-            {name: value for name, value in self.__dict__.items() if name not in OWN}
-        )
-        plain._kept, plain._free, plain._reach, plain._lock = None, [], {}, threading.RLock()
-        plain._lay(keep(self.table))
-        return plain
+        return StripeEngine(self.graph, self.table)
 
     def _identify_layout(self) -> bytes:
         """Where blocks and entries stand, and what moves do with a queue; no names."""
@@ -129,9 +127,9 @@ class StripeEngine(StripeSweeps):
     def explicit(self) -> NodeEngine:
         """Explores the model once more, without hiding queues."""
         from pkd.engine.nodes.engine import NodeEngine
-        from pkd.explore import explore
 
-        return NodeEngine(explore(self.model))
+        with explained(self.model):
+            return NodeEngine(explore(self.model))
 
     # -- policies --------------------------------------------------------------------------------
 
@@ -150,13 +148,7 @@ class StripeEngine(StripeSweeps):
         largest = int(np.diff(g.policy_ptr).max(initial=0))
         return g._replace(policy_ptr=np.zeros_like(g.policy_ptr)), self.policy(largest)
 
-    def check_policy(self, policy: np.ndarray) -> None:
-        expected = self.policy()
-        if policy.shape != expected.shape or policy.dtype != expected.dtype:
-            raise ModelError(
-                f"the saved policy has the shape {policy.shape} of {policy.dtype}; this model "
-                f"needs {expected.shape} of {expected.dtype}"
-            )
+    def has_choices(self, policy: np.ndarray) -> bool:
         g = self.arrays.stripes
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
             for t in range(self.horizon) if stripe.part in (STEP, LAST) else ():
@@ -166,37 +158,37 @@ class StripeEngine(StripeSweeps):
                     at = stripe.start - int(g.policy_from[t])
                     chosen = layer[self.table.sets[stripe.xs], at : at + stripe.length]
                     if (chosen < 0).any() or (chosen >= len(stripe.actions)).any():
-                        raise ModelError(
-                            "the saved policy takes actions that this model does not have"
-                        )
+                        return False
+        return True
 
-    def action_at(self, policy: Policy, h: int, x: Any, y: Any) -> Any:
-        self._check_step(h)
+    def find_choice(self, h: int, x: Any, y: Any) -> tuple[Any, Sequence[Any] | None]:
+        self.check_step(h)
         actions = self.model.actions(x, y)
         if actions is CHANCE or actions is END:
-            raise ModelError(f"(x={x!r}, y={y!r}) takes no action: it is a CHANCE or END state")
-        i, column = self._place(h, x, y)
-        return tuple(actions)[policy[self._find_choice(h, i, column)]]
+            return None, None
+        return self._find_choice(h, *self._place(h, x, y)), tuple(actions)
 
-    def tabulate(self, act: Act) -> Policy:
-        policy, findings = self.policy(), list[str]()
-        for h in range(1, self.horizon + 1):
-            for x, y in self.decision_states(h):
-                actions, action = list(self.model.actions(x, y)), act(h, x, y)
-                if action not in actions:
-                    findings.append(
-                        f"the policy takes {action!r} at step {h} in (x={x!r}, y={y!r}); expected "
-                        f"one of {actions!r}"
-                    )
-                    continue
-                policy[self._find_choice(h, *self._place(h, x, y))] = actions.index(action)
-        if findings:
-            raise ModelError(findings[:10])
-        return policy
+    def decisions(self, h: int) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+        for i, column in self._list_decisions(h):
+            x, y = self.table.xs[i], self.table.y_of(column)
+            yield self._find_choice(h, i, column), x, y, list(self.model.actions(x, y))
 
-    def _check_step(self, h: int) -> None:
-        if not 1 <= h <= self.horizon:
-            raise ModelError(f"step {h!r} is outside 1..{self.horizon}")
+    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
+        for i, column in self._list_decisions(h):
+            yield self.table.xs[i], self.table.y_of(column)
+
+    def _list_decisions(self, h: int) -> Iterator[tuple[int, int]]:
+        """(x, column of the table) of the decision states that can occur at step h."""
+        self.check_step(h)
+        plain = self.plain
+        reached = plain._find_reached(h - 1)
+        part = LAST if h == self.horizon else STEP
+        for stripe, window in zip(self.table.stripes, plain.arrays.windows, strict=True):
+            if stripe.part == part and window >> (h - 1) & 1:
+                xs = self.table.sets[stripe.xs]
+                marked = reached[xs, stripe.start : stripe.end]
+                for i, x in np.argwhere(marked.T).tolist():
+                    yield int(xs[x]), stripe.start + i
 
     def _place(self, h: int, x: Any, y: Any) -> tuple[int, int]:
         i, column = self.table.x_index.get(x), self.table.column_of(y)
@@ -218,7 +210,7 @@ class StripeEngine(StripeSweeps):
 
     def values_at(self, belief: Belief, h: int, x: Any, y: Any) -> dict[Any, float]:
         """From the table without passes, so that every state of the model is there."""
-        self._check_step(h)
+        self.check_step(h)
         i, column = self._place(h, x, y)
         plain, t = self.plain, h - 1
         with plain._lock:
@@ -238,25 +230,9 @@ class StripeEngine(StripeSweeps):
             alone = plain.arrays.isolate_actions(stripe, i, column)
             out = np.zeros((len(self.table.xs), len(tuple(actions))))
             source = memory.settled if last else memory.layers[(t + 1) % 2]
-            tiles, choices, target = (
-                np.zeros(1, np.int64),
-                np.zeros(1, np.uint8),
-                kernels.Layer(out, out, out),
-            )
-            kernels.values(alone, belief, *derived, tiles, 0, 1, 0, source, target, choices, False)
+            target = kernels.Layer(out, out, out)
+            plain.sweep_alone(alone, belief, derived, source, target)
         return dict(zip(tuple(actions), out[i].tolist(), strict=True))
-
-    def decision_states(self, h: int) -> Iterator[tuple[Any, Any]]:
-        self._check_step(h)
-        plain = self.plain
-        reached = plain._find_reached(h - 1)
-        part = LAST if h == self.horizon else STEP
-        for stripe, window in zip(self.table.stripes, plain.arrays.windows, strict=True):
-            if stripe.part == part and window >> (h - 1) & 1:
-                xs = self.table.sets[stripe.xs]
-                marked = reached[xs, stripe.start : stripe.start + stripe.length]
-                for i, x in np.argwhere(marked.T).tolist():
-                    yield self.table.xs[xs[x]], self.table.y_of(stripe.start + i)
 
     def _holds(self, t: int, x: int, column: int) -> bool:
         plain = self.plain
@@ -297,50 +273,40 @@ class StripeEngine(StripeSweeps):
 
     def return_ranges(self) -> Iterator[tuple[str, float, float]]:
         """Over the reachable states; over all states of their stripes where reach is not cached."""
-        plain = self.plain
-        belief, crew, horizon = self._make_ranging_belief(), Crew(1), self.horizon
+        if not self.graph.hidden:
+            yield from super().return_ranges()
+            return
+        plain, crew, horizon = self.plain, Crew(1), self.horizon
+        truth = self.optimistic(Bonus(EXACT), 1, 0.5)
+        # A belief under which a sweep computes the possible returns to go of every state.
+        belief = truth._replace(form=SUM, free=1.0, width=math.nan)
         derived = plain._derive(belief)
         memory, (g, policy) = plain._borrow(belief), plain._forget_choices()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
-        plain._sweep_layer(g, crew, belief, derived, -1, horizon, source, source, policy, False)
-        yield from plain._find_extremes(source, horizon, "after the last action")
-        for t in range(horizon - 1, -1, -1):
-            first, target = kernels.LAST if t == horizon - 1 else kernels.STEP, memory.layers[t % 2]
-            plain._sweep_layer(g, crew, belief, derived, first, t, source, target, policy, False)
-            yield from plain._find_extremes(target, t, f"at step {t + 1}")
-            source = target
+        for t in range(horizon, -1, -1):
+            first = -1 if t == horizon else kernels.LAST if t == horizon - 1 else kernels.STEP
+            layer = memory.settled if t == horizon else memory.layers[t % 2]
+            plain._sweep_layer(g, crew, belief, derived, first, t, source, layer, policy, False)
+            when = "after the last action" if t == horizon else f"at step {t + 1}"
+            found = list(plain._list_ranges(layer, t))
+            if found:
+                lows, highs = zip(*found, strict=True)
+                yield f"to go {when}", min(lows), max(highs)
+            source = layer
 
-    def _make_ranging_belief(self) -> Belief:
-        """A belief under which a sweep computes the possible returns to go of every state."""
-        p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])
-        ell = np.zeros(max(len(self.weights), 1))
-        n, mean = np.zeros(len(self.features)), np.zeros(len(self.rewards))
-        sets = np.zeros(len(n)), np.zeros(len(n) + len(mean)), self.branching
-        return Belief(p, n, mean, ell, *sets, SUM, 0.0, 0.0, 1.0, math.inf, math.nan, 1.0, 1)
-
-    def _find_extremes(
-        self, layer: kernels.Layer, t: int, when: str
-    ) -> Iterator[tuple[str, float, float]]:
-        """The lowest and the highest return to go of a layer."""
-        low, high = math.inf, -math.inf
+    def _list_ranges(self, layer: kernels.Layer, t: int) -> Iterator[tuple[float, float]]:
+        """The lowest and the highest return to go of each stripe in a layer."""
         settled = t == self.horizon
         reached = self._find_reached(t) if self._keeps_layers and not settled else None
         for stripe, window in zip(self.layout.stripes, self.arrays.windows, strict=True):
             if window >> t & 1 and (stripe.part == SETTLED) == settled:
-                at = np.ix_(
-                    self.table.sets[stripe.xs],
-                    np.arange(stripe.start, stripe.start + stripe.length),
-                )
+                at = np.ix_(self.table.sets[stripe.xs], np.arange(stripe.start, stripe.end))
                 lows, highs = layer.low[at], layer.high[at]
                 if reached is not None:
                     lows, highs = lows[reached[at]], highs[reached[at]]
-                low, high = (
-                    min(low, float(lows.min(initial=math.inf))),
-                    max(high, float(highs.max(initial=-math.inf))),
-                )
-        if not low > high:
-            yield f"to go {when}", low, high
+                if lows.size:
+                    yield float(lows.min()), float(highs.max())
 
     # -- episodes ----------------------------------------------------------------------------------
 
@@ -378,47 +344,3 @@ class StripeEngine(StripeSweeps):
     def new_path(self) -> np.ndarray:
         """Memory for the moves of the longest possible episode."""
         return np.zeros(((self.horizon + 1) * (len(self.arrays.stripes.level_ptr) + 1), PATH))
-
-    def record(
-        self, world: World, policy: Policy, tally: Tally, rng: np.ndarray
-    ) -> tuple[Episode, bool]:
-        return play_model(self, world, lambda h, x, y: self.action_at(policy, h, x, y), tally, rng)
-
-    # -- shares ------------------------------------------------------------------------------------
-
-    def share_totals(self) -> Mapping[Hashable, float]:
-        graph, shares = self.graph, dict[int, list[float]]()
-        for (row, _, share), queues in self._shared().items():
-            share = 1 / self.n_y if share < 0 else share
-            shares.setdefault(row, []).append(share * count_union(queues))
-        return {graph.features[row]: math.fsum(found) for row, found in shares.items()}
-
-    def _shared(self) -> Mapping[tuple[int, int, float], Iterable[Mask]]:
-        """The queues of the y' that come with each (feature, block, share)."""
-        if self.graph.hidden:
-            return self.graph.shared
-        landing_block = self.graph.landing_block
-        keys = (
-            (row, landing_block[cells.landing[k]], _known_share(cells.share[k]))
-            for cells in self.graph.cells
-            for k, row in enumerate(cells.row)
-            if row >= 0
-        )
-        return {key: [()] for key in keys}
-
-
-def _known_share(share: float) -> float:
-    """A share, or -1 for the uniform one."""
-    return -1.0 if math.isnan(share) else share
-
-
-OWN = (
-    "plain",
-    "walk",
-    "layout",
-    "arrays",
-    "_kept",
-    "_free",
-    "_reach",
-    "_lock",
-)  # not shared with `plain`

@@ -20,22 +20,24 @@ from pkd.engine.set_values import PLACES, fill_table
 from pkd.engine.stripes.columns import (
     AT_ONCE,
     Offset,
-    add_bonus,
-    add_other_values,
-    add_set_values,
+    Read,
+    Terms,
+    Write,
     best_of_fans,
+    bonus_of_moments,
     exact_gains,
     expectation,
-    find_edges,
     find_tops,
     moments,
     moments_at_once,
     optimistic_mix,
+    put,
     relate,
+    set_values,
     spread,
     table_gains,
-)  # fmt: skip
-from pkd.optimism import CERTIFIED, KL_BALL, NO_BONUS, ONE_ROUND
+)
+from pkd.optimism import EXACT, ONE_ROUND
 
 
 class Stripes(NamedTuple):
@@ -95,13 +97,6 @@ class Pack(NamedTuple):
     outcome_set: np.ndarray  # (law rows,) rows with the same outcomes have the same number
 
 
-class Other(NamedTuple):
-    """What the rules L1_BALL and DRAWS need."""
-
-    draws: np.ndarray | None  # of the belief, for DRAWS
-    ball: bool | None  # True for L1_BALL
-
-
 class Layer(NamedTuple):
     """V[x, y] of one layer, and the possible return to go where a sweep needs it."""
 
@@ -113,67 +108,102 @@ class Layer(NamedTuple):
 STEP, LAST, CHANCES = 0, 1, 2
 
 
-@inner(allocates=True)
-def ranges(g, tiles, begin, end, reward_low, reward_high, source, target):
+@inner()
+def read(g, c, k, x, offset, fan, n, v, columns, whole):
+    """What branch k reads of V for x; whole: all outcomes of its law, seen or not."""
+    row = g.law[g.branch_law[k], x]
+    stride = 1 if fan > 0 else g.branch_stride[k]
+    base = g.branch_target[k] + offset * (fan if fan > 0 else stride)
+    if whole:
+        lo, hi = g.row_ptr[row], g.row_ptr[row + 1]
+        return Read(v, columns, base, stride, n, g.row_x, c.q, lo, hi)
+    lo, hi = g.row_ptr[row], c.end[row]
+    return Read(v, columns, base, stride, n, c.x, c.q, lo, hi)
+
+
+@inner()
+def ranges(g, c, work, tiles, begin, end, source, target):
     """The extremes of the return to go in tiles[begin:end], over actions, branches and outcomes."""
-    set_x, branch_p, branch_law, branch_target, branch_stride = (
-        g.set_x,
-        g.branch_p,
-        g.branch_law,
-        g.branch_target,
-        g.branch_stride,
-    )
-    action_reward, action_branch, branch_reward, p_y, law, row_ptr, row_x = (
-        g.action_reward, g.action_branch, g.branch_reward, g.p, g.law, g.row_ptr, g.row_x,
-    )  # fmt: skip
-    low_v, high_v, low_out, high_out = (
-        source.low.reshape(-1),
-        source.high.reshape(-1),
-        target.low.reshape(-1),
-        target.high.reshape(-1),
-    )
-    columns, out_columns = source.low.shape[1], target.low.shape[1]
-    most = 0
-    for i in range(begin, end):
-        most = max(most, g.tile_count[tiles[i]])
-    low, high = np.empty(most), np.empty(most)
+    low_v, high_v = source.low.reshape(-1), source.high.reshape(-1)
+    low_out, high_out = target.low.reshape(-1), target.high.reshape(-1)
+    low, high, reward_low, reward_high = work.low, work.high, c.reward_low, c.reward_high
+    columns = source.low.shape[1]
     for place in range(begin, end):
         tile = tiles[place]
         batch, offset, n = g.tile_batch[tile], g.tile_from[tile], Offset(g.tile_count[tile])
         for j in range(g.batch_ptr[batch], g.batch_ptr[batch + 1]):
             stripe = g.batch_stripe[j]
-            y, action_from, action_to = (
-                g.stripe_start[stripe] + offset,
-                g.stripe_action[stripe],
-                g.stripe_action[stripe + 1],
-            )
+            y = g.stripe_start[stripe] + offset
             for m in range(g.set_ptr[g.stripe_set[stripe]], g.set_ptr[g.stripe_set[stripe] + 1]):
-                x = set_x[m]
-                at = Offset(x * out_columns + y)
+                x = g.set_x[m]
+                at = Offset(x * target.low.shape[1] + y)
                 for i in range(n):
                     low_out[at + i] = np.inf
                     high_out[at + i] = -np.inf
-                for a in range(action_from, action_to):
-                    for k in range(action_branch[a], action_branch[a + 1]):
-                        if p_y[branch_p[k], x] == 0.0:
+                for a in range(g.stripe_action[stripe], g.stripe_action[stripe + 1]):
+                    for k in range(g.action_branch[a], g.action_branch[a + 1]):
+                        if g.p[g.branch_p[k], x] == 0.0:
                             continue
-                        row, stride = law[branch_law[k], x], branch_stride[k]
-                        base = branch_target[k] + offset * stride
-                        spread(
-                            row_x, row_ptr[row], row_ptr[row + 1], low_v, high_v, columns, base,
-                            stride, n, low, high,
-                        )  # fmt: skip
-                        least = reward_low[action_reward[a], x] + reward_low[branch_reward[k], x]
-                        largest = (
-                            reward_high[action_reward[a], x] + reward_high[branch_reward[k], x]
-                        )
+                        r = read(g, c, k, x, offset, 0, n, low_v, columns, True)
+                        spread(r, low_v, high_v, low, high)
+                        paid, own = g.action_reward[a], g.branch_reward[k]
+                        least = reward_low[paid, x] + reward_low[own, x]
+                        most = reward_high[paid, x] + reward_high[own, x]
                         for i in range(n):
                             low_out[at + i] = min(low_out[at + i], least + low[i])
-                            high_out[at + i] = max(high_out[at + i], largest + high[i])
+                            high_out[at + i] = max(high_out[at + i], most + high[i])
 
 
-@jit(allocates=True, nogil=True)
-def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy, follow):
+@inner()
+def value_with_bonus(r, w, terms, capped, work):
+    """q[i] = pV + bonus of one branch."""
+    if capped:
+        if terms.ranged:
+            put(r.n, terms.high, w)
+        else:
+            put(r.n, no_limit(work.e, r.n), w)
+    elif r.hi - r.lo <= AT_ONCE and r.stride == 1 and not terms.ranged:
+        optimistic_mix(r, w, terms)
+    else:
+        moments(r, work.e, work.s, work.copies)
+        bonus_of_moments(r.n, work.copies, work.e, work.s, w, terms)
+
+
+@inner()
+def no_limit(values, n):
+    for i in range(n):
+        values[i] = np.inf
+    return values
+
+
+@inner()
+def value_over_sets(b, r, w, terms, capped, row, tables, work):
+    """q[i] = the largest or the least value of one branch over a set of laws. work.tops: given."""
+    n, quick = r.n, b.rounds == ONE_ROUND
+    last = r.lo + 1
+    while last < r.hi and r.p[last] > 0.0:  # `pack_whole` puts the seen outcomes first
+        last += 1
+    r = Read(r.v, r.columns, r.base, r.stride, r.n, r.x, r.p, r.lo, last)
+    if quick and r.stride == 1 and r.hi - r.lo <= AT_ONCE:
+        moments_at_once(r, work, b.sign, 2 * PLACES * row)
+    else:
+        moments(r, work.e, work.s, work.copies)
+        for i in range(n):
+            work.edge[i] = work.tops[i] - b.sign * work.copies[i]
+        if not quick:
+            exact_gains(
+                r, b.sign, work.copies, work.edge, b.radius[row], b.rounds, work.gaps, work.gains
+            )
+        relate(work, n, b.sign, 2 * PLACES * row)
+    if quick:
+        table_gains(work, tables, n)
+    set_values(work, n, b.sign, not capped, w, terms)
+
+
+@jit(nogil=True)
+def values(
+    g, b, c, bonus, tables, given, work, tiles, begin, end, t, source, target, policy, follow
+):
     """The values of tiles[begin:end], all of one level, in layer t.
 
     Returns how many choices changed.
@@ -181,204 +211,153 @@ def values(g, b, c, tables, other, tiles, begin, end, t, source, target, policy,
         Q(x, y) = r + sum over branches of P_Y min(ceiling, r' + min(cap, pV(., y') + bonus))
         V(x, y) = max Q over actions
 
-    CERTIFIED: pV + bonus is the largest or the least value over a set of laws. tables: those of its
-    rows, (unknown rows, 2 PLACES) flat, empty where the exact value is wanted; None: no such code
-    is compiled. other: `Other` for L1_BALL and DRAWS, None for all other forms.
-
-    Fields are taken out of g and b once: each access inside a loop would count references.
+    Python chooses one of four sweeps by what is not None, and only its code is compiled: bonus
+    (True) for SUM, MAX and HOEFFDING; tables, (unknown rows, 2 PLACES) flat and empty where exact
+    gains are wanted, for CERTIFIED; given, the values of unknown pairs in the order of `gather`,
+    for NUMPY; none of them for the exact one. Each of them gives exact values, too.
     """
-    tile_batch, tile_from, tile_count, batch_ptr, batch_stripe = (
-        g.tile_batch,
-        g.tile_from,
-        g.tile_count,
-        g.batch_ptr,
-        g.batch_stripe,
-    )
-    stripe_set, stripe_start, stripe_decides, stripe_fan, stripe_action, set_ptr, set_x = (
-        g.stripe_set, g.stripe_start, g.stripe_decides, g.stripe_fan, g.stripe_action,
-        g.set_ptr, g.set_x,
-    )  # fmt: skip
-    action_reward, action_branch = g.action_reward, g.action_branch
-    branch_p, branch_law, branch_reward, branch_weight, branch_target, branch_stride = (
-        g.branch_p, g.branch_law, g.branch_reward, g.branch_weight, g.branch_target,
-        g.branch_stride,
-    )  # fmt: skip
-    p_y, law, row_ptr, row_x, outcome, p, row_end, reward, n_z, ells = (
-        g.p, g.law, g.row_ptr, g.row_x, c.x, c.q, c.end, c.reward, b.n, b.ell,
-    )  # fmt: skip
-    form, ceiling, ranged, weights = b.form, b.ceiling, np.isnan(b.width), g.weight
-    if ranged:
-        ranges(g, tiles, begin, end, c.reward_low, c.reward_high, source, target)
-    v, low_v, high_v, out = (
-        source.v.reshape(-1),
-        source.low.reshape(-1),
-        source.high.reshape(-1),
-        target.v.reshape(-1),
-    )
-    columns, out_columns = source.v.shape[1], target.v.shape[1]
-    chosen, chosen_columns = (
-        (g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t])
-        if t < g.policy_to.shape[0]
-        else (0, 0)
-    )
-    most, width = 0, 0
+    ranged = np.isnan(b.width)
+    if bonus is not None or tables is not None or given is not None:  # noqa: SIM102
+        if ranged:  # on a line of its own: the compiler leaves out what is None
+            ranges(g, c, work, tiles, begin, end, source, target)
+    v, columns, out = source.v.reshape(-1), source.v.shape[1], target.v.reshape(-1)
+    low_v, high_v = source.low.reshape(-1), source.high.reshape(-1)
+    chosen = wide = np.int64(0)
+    if t < g.policy_to.shape[0]:
+        chosen, wide = g.policy_ptr[t] - g.policy_from[t], g.policy_to[t] - g.policy_from[t]
+    # `tops` of one outcome set and stretch of columns serve all x whose laws share them.
+    topped, topped_at, topped_stride, topped_n = -1, 0, 0, Offset(0)
+    changed, taken = 0, Offset(0)
+    q, no_row = work.q, g.n_unknown
     for place in range(begin, end):
         tile = tiles[place]
-        most = max(most, tile_count[tile])
-        for j in range(batch_ptr[tile_batch[tile]], batch_ptr[tile_batch[tile] + 1]):
-            width = max(width, tile_count[tile] * max(stripe_fan[batch_stripe[j]], 1))
-    q, e, s, low, high = (
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-    )
-    copies, best, arg = np.empty(AT_ONCE * width), np.empty(most), np.empty(most, policy.dtype)
-    if tables is not None:
-        edge, gains, gaps, radius = np.empty(width), np.empty(width), np.empty(c.longest), b.radius
-        ratio, where, tops = np.empty(width), np.empty(width, np.uint64), np.empty(width)
-        # `tops` of one outcome set and stretch of columns serve all x whose laws share them.
-        topped, topped_at, topped_stride, topped_n = -1, 0, 0, Offset(0)
-    if other is not None:
-        edge, gains, gaps = np.empty(width), np.empty(width), np.empty(c.longest)
-        tops = np.empty(width)
-        largest, order = np.empty(b.rounds * width), np.empty(c.longest, np.int64)
-    changed = 0
-    for place in range(begin, end):
-        tile = tiles[place]
-        batch, offset, count = tile_batch[tile], tile_from[tile], Offset(tile_count[tile])
-        for j in range(batch_ptr[batch], batch_ptr[batch + 1]):
-            stripe = batch_stripe[j]
-            decides, fan, y = (
-                stripe_decides[stripe],
-                stripe_fan[stripe],
-                stripe_start[stripe] + offset,
-            )
-            n = count * Offset(max(fan, 1))
-            for m in range(set_ptr[stripe_set[stripe]], set_ptr[stripe_set[stripe] + 1]):
-                x = set_x[m]
-                at, mine = Offset(x * out_columns + y), Offset(chosen + x * chosen_columns + y)
-                for a in range(
-                    stripe_action[stripe],
-                    stripe_action[stripe] + 1 if fan > 0 else stripe_action[stripe + 1],
-                ):
-                    outer, keep = (
-                        reward[action_reward[a], x],
-                        action_branch[a + 1] - action_branch[a] != 1,
-                    )
+        batch, offset, count = g.tile_batch[tile], g.tile_from[tile], Offset(g.tile_count[tile])
+        for j in range(g.batch_ptr[batch], g.batch_ptr[batch + 1]):
+            stripe = g.batch_stripe[j]
+            fan, y = g.stripe_fan[stripe], g.stripe_start[stripe] + offset
+            n, first = count * Offset(max(fan, 1)), g.stripe_action[stripe]
+            last = first + 1 if fan > 0 else g.stripe_action[stripe + 1]
+            for m in range(g.set_ptr[g.stripe_set[stripe]], g.set_ptr[g.stripe_set[stripe] + 1]):
+                x = g.set_x[m]
+                at, mine = Offset(x * target.v.shape[1] + y), Offset(chosen + x * wide + y)
+                for a in range(first, last):
+                    outer = c.reward[g.action_reward[a], x]
+                    keep = g.action_branch[a + 1] - g.action_branch[a] != 1
                     if keep:
                         for i in range(n):
                             q[i] = outer
-                    for k in range(action_branch[a], action_branch[a + 1]):
-                        weight = p_y[branch_p[k], x]
+                    for k in range(g.action_branch[a], g.action_branch[a + 1]):
+                        weight = g.p[g.branch_p[k], x]
                         if weight == 0.0:
                             continue
-                        row, inner = law[branch_law[k], x], reward[branch_reward[k], x]
-                        stride = 1 if fan > 0 else branch_stride[k]
-                        base = branch_target[k] + offset * (fan if fan > 0 else stride)
-                        lo, hi = row_ptr[row], row_end[row]
-                        constant = inner if keep else outer + inner
-                        if form == NO_BONUS or row >= g.n_unknown:
-                            expectation(
-                                outcome, p, lo, hi, v, columns, base, stride, n, constant, keep,
-                                weight, q, copies,
-                            )  # fmt: skip
+                        row, paid = g.law[g.branch_law[k], x], c.reward[g.branch_reward[k], x]
+                        ceiling = b.ceiling if keep else outer + b.ceiling
+                        w = Write(q, paid if keep else outer + paid, ceiling, keep, weight)
+                        r = read(g, c, k, x, offset, fan, n, v, columns, False)
+                        if b.form == EXACT or row >= no_row:
+                            expectation(r, w, work.copies)
                             continue
-                        seen, ell = n_z[row], ells[weights[branch_weight[k], x]]
-                        factor, scale = factors(form, b.c1, b.c2, seen, ell)
-                        term = scale * b.width
-                        top = ceiling if keep else outer + ceiling
-                        over_sets = tables is not None and form in (CERTIFIED, KL_BALL)
-                        mvp = not is_capped(seen, b.free, scale)
-                        if ranged and (mvp or not over_sets):
-                            spread(
-                                row_x, lo, row_ptr[row + 1], low_v, high_v, columns, base, stride,
-                                n, low, high,
-                            )  # fmt: skip
-                        if tables is not None and form in (CERTIFIED, KL_BALL):
-                            table = 2 * PLACES * row
-                            quick = b.rounds == ONE_ROUND
+                        if given is not None:
+                            for i in range(n):
+                                work.e[i] = given[taken + i]
+                            taken += n
+                            put(n, work.e, w)
+                        if bonus is not None or tables is not None:
+                            ell = b.ell[g.weight[g.branch_weight[k], x]]
+                            factor, scale = factors(b.form, b.c1, b.c2, b.n[row], ell)
+                            capped = is_capped(b.n[row], b.free, scale)
+                            if ranged and (bonus is not None or not capped):
+                                whole = read(g, c, k, x, offset, fan, n, v, columns, True)
+                                spread(whole, low_v, high_v, work.low, work.high)
+                            terms = Terms(
+                                b.form, factor, scale, b.width, ranged, work.low, work.high
+                            )
+                        if bonus is not None:
+                            value_with_bonus(r, w, terms, capped, work)
+                        if tables is not None:
                             if (
                                 topped != c.outcome_set[row]
-                                or topped_at != base
-                                or topped_stride != stride
+                                or topped_at != r.base
+                                or topped_stride != r.stride
                                 or topped_n != n
                             ):
-                                topped, topped_at = c.outcome_set[row], base
-                                topped_stride, topped_n = stride, n
-                                find_tops(row_x, lo, hi, v, columns, base, stride, n, b.sign, tops)
-                            hi = seen_end(p, lo, hi)
-                            if quick and stride == 1 and hi - lo <= AT_ONCE:
-                                moments_at_once(
-                                    outcome, p, lo, hi, v, columns, base, n, tops, b.sign, table,
-                                    e, s, edge, ratio, where,
+                                topped, topped_at = c.outcome_set[row], r.base
+                                topped_stride, topped_n = r.stride, n
+                                find_tops(
+                                    read(g, c, k, x, offset, fan, n, v, columns, True),
+                                    b.sign, work.tops,
                                 )  # fmt: skip
-                            else:
-                                moments(
-                                    outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies
-                                )
-                                find_edges(tops, copies, n, b.sign, edge)
-                                if not quick:
-                                    exact_gains(
-                                        outcome, p, lo, hi, v, columns, base, stride, n, b.sign,
-                                        copies, edge, radius[row], b.rounds, gaps, gains,
-                                    )  # fmt: skip
-                                relate(e, s, copies, edge, n, b.sign, table, ratio, where)
-                            if quick:
-                                table_gains(edge, ratio, where, tables, n, gains)
-                            add_set_values(
-                                e, s, gains, n, b.sign, mvp, factor, term, scale, ranged, low,
-                                high, constant, top, keep, weight, q,
-                            )  # fmt: skip
-                            continue
-                        if other is not None:
-                            add_other_values(
-                                other.draws, other.ball, outcome, p, lo, hi, row_x, row_ptr, row,
-                                g.n_unknown, v, columns, base, stride, n, b.radius[row], b.rounds,
-                                ranged, high, ceiling, constant, top, keep, weight, e, s, tops,
-                                edge, gains, gaps, order, largest, copies, q,
-                            )  # fmt: skip
-                            continue
-                        if is_capped(seen, b.free, scale):
-                            for i in range(n):
-                                value = constant + high[i] if ranged else top
-                                q[i] = q[i] + weight * value if keep else value
-                        elif hi - lo <= AT_ONCE and stride == 1 and not ranged:
-                            optimistic_mix(
-                                outcome, p, lo, hi, v, columns, base, n, form, factor, term,
-                                constant, top, keep, weight, q,
-                            )  # fmt: skip
-                        else:
-                            moments(outcome, p, lo, hi, v, columns, base, stride, n, e, s, copies)
-                            add_bonus(
-                                copies, e, s, n, form, factor, term, scale, ranged, low, high,
-                                constant, top, keep, weight, q,
-                            )  # fmt: skip
-                    if not decides:
+                            value_over_sets(b, r, w, terms, capped, row, tables, work)
+                    if not g.stripe_decides[stripe]:
                         for i in range(n):
                             out[at + i] = q[i]
-                    elif fan == 0:
-                        which = a - stripe_action[stripe]
-                        for i in range(n):
-                            better = (
-                                policy[mine + i] == which
-                                if follow
-                                else which == 0 or q[i] > best[i]
-                            )
-                            best[i] = q[i] if better else best[i]
-                            arg[i] = which if better else arg[i]
-                    elif follow:
+                    elif fan > 0 and follow:
                         for i in range(count):
                             out[at + i] = q[i * Offset(fan) + Offset(policy[mine + i])]
-                    else:
+                    elif fan > 0:
                         changed += best_of_fans(q, fan, count, out, at, policy, mine)
-                if decides and fan == 0:
+                    else:
+                        keep_better(work, a - first, n, policy, mine, follow)
+                if g.stripe_decides[stripe] and fan == 0:
                     for i in range(n):
-                        out[at + i] = best[i]
-                        changed += policy[mine + i] != arg[i]
-                        policy[mine + i] = arg[i]
+                        out[at + i] = work.best[i]
+                        changed += policy[mine + i] != work.arg[i]
+                        policy[mine + i] = work.arg[i]
     return changed
+
+
+@inner()
+def keep_better(work, which, n, policy, mine, follow):
+    """Keeps the action `which` where it is followed or the best so far."""
+    q, best, arg = work.q, work.best, work.arg
+    for i in range(n):
+        better = policy[mine + i] == which if follow else which == 0 or q[i] > best[i]
+        best[i] = q[i] if better else best[i]
+        arg[i] = which if better else arg[i]
+
+
+@jit(nogil=True)
+def gather(g, b, c, work, tiles, begin, end, source, p, after, row, limits):
+    """What a rule in numpy is asked of tiles[begin:end], in the order of `values`.
+
+    p, after: (most outcomes, pairs); row: (pairs,); limits: (2, pairs), cap and width. With empty
+    arrays pairs are only counted. Returns how many there are.
+    """
+    ranged, total, fill = np.isnan(b.width), Offset(0), p.shape[1] > 0
+    low_v, high_v = source.low.reshape(-1), source.high.reshape(-1)
+    v, columns = source.v.reshape(-1), source.v.shape[1]
+    for place in range(begin, end):
+        tile = tiles[place]
+        batch, offset, count = g.tile_batch[tile], g.tile_from[tile], Offset(g.tile_count[tile])
+        for j in range(g.batch_ptr[batch], g.batch_ptr[batch + 1]):
+            stripe = g.batch_stripe[j]
+            fan, first = g.stripe_fan[stripe], g.stripe_action[stripe]
+            n = count * Offset(max(fan, 1))
+            last = first + 1 if fan > 0 else g.stripe_action[stripe + 1]
+            for m in range(g.set_ptr[g.stripe_set[stripe]], g.set_ptr[g.stripe_set[stripe] + 1]):
+                x = g.set_x[m]
+                for k in range(g.action_branch[first], g.action_branch[last]):
+                    z = g.law[g.branch_law[k], x]
+                    if g.p[g.branch_p[k], x] == 0.0 or z >= g.n_unknown:
+                        continue
+                    if fill:
+                        r = read(g, c, k, x, offset, fan, n, v, columns, True)
+                        if ranged:
+                            spread(r, low_v, high_v, work.low, work.high)
+                        step, size = Offset(r.stride), r.hi - r.lo
+                        for i in range(n):
+                            row[total + i] = z
+                            limits[0, total + i] = work.high[i] if ranged else np.inf
+                            limits[1, total + i] = work.high[i] - work.low[i] if ranged else b.width
+                        for o in range(p.shape[0]):
+                            from_ = r.lo + (o if o < size else 0)
+                            at = Offset(r.x[from_] * r.columns + r.base)
+                            mass = b.p[from_] if o < size else 0.0
+                            for i in range(n):
+                                p[o, total + i] = mass
+                                after[o, total + i] = v[at + step * i]
+                    total += n
+    return total
 
 
 @jit(allocates=True)
@@ -394,16 +373,19 @@ def tiles_of(g, level, t):
 
 
 @jit(allocates=True, nogil=True)
-def sweep_layer(g, b, c, tables, other, first, lo, hi, t, source, target, policy, follow):
+def sweep_layer(
+    g, b, c, bonus, tables, given, work, first, lo, hi, t, source, target, policy, follow
+):
     """One layer: level `first` from the next layer, then its CHANCE levels lo..hi - 1."""
     changed = 0
     for level in range(lo - 1, hi):
-        which, read = (first, source) if level < lo else (level, target)
+        which, before = (first, source) if level < lo else (level, target)
         if which >= 0 and g.level_active[which, t]:
             tiles = tiles_of(g, which, t)
             changed += values(
-                g, b, c, tables, other, tiles, 0, len(tiles), t, read, target, policy, follow
-            )
+                g, b, c, bonus, tables, given, work, tiles, 0, len(tiles), t, before, target,
+                policy, follow,
+            )  # fmt: skip
     return changed
 
 
@@ -418,15 +400,6 @@ def pack(row_ptr, row_x, p, end, x, q):
                 q[k] = p[j]
                 k += 1
         end[row] = k
-
-
-@inner()
-def seen_end(p, lo, hi):
-    """Where the outcomes of positive probability end, which `pack_whole` puts first."""
-    end = lo + 1
-    while end < hi and p[end] > 0.0:
-        end += 1
-    return end
 
 
 @jit()

@@ -1,16 +1,16 @@
 """Passes over stripes: each turns a table into an equal one with less to compute.
 
-    drop    branches that no x takes, and stripes that are never reached
+    drop    branches that no x takes, and what is never reached: stripes, and some x of a stripe
     cut     a stripe where the CHANCE stripes that it enters begin, so that a piece enters one
     merge   stretches of columns that do the same
-    pull    CHANCE stripes that only pass on, or that have one user, into their users
+    inline  CHANCE stripes that only pass on, or that have one user, into their users
 
 A queue of fixed length becomes the recursion that one would write by hand, "max over the appended
 action of the expected value". A worked example: actions take effect one step late, with states 0
 and 1 and actions 0 and 1. Blocks: a decision with the queue (a), a CHANCE block MOVE with the queue
 (a, b), and a CHANCE block SHOW with (b). The decision leads from column a to column 2a + b of MOVE.
 MOVE looks at a, so it has two stripes, columns 0-1 and 2-3, and the decision is cut into the
-columns 0 and 1. Each piece then enters one stripe of MOVE, is its only user and pulls it: the
+columns 0 and 1. Each piece then enters one stripe of MOVE, is its only user and inlines it: the
 decision now moves the state by a and leads to SHOW, column b. SHOW only passes on to the decision
 of the next layer with the queue (b), so it is skipped. What is left is one block of two columns:
 
@@ -26,17 +26,17 @@ from collections.abc import Iterator
 from operator import is_
 
 import attrs
+import numpy as np
 
-from pkd.engine.stripes.edits import edit_branches, home_of, redirect, target_of, with_branches
-from pkd.engine.stripes.merging import merge
-from pkd.engine.stripes.pulling import pull
-from pkd.engine.stripes.spans import Edges, find_windows, iterate_branches, span_of
-from pkd.engine.stripes.table import Stripe, StripeTable
-from pkd.graph import CHANCES, SETTLED
+from pkd.engine.stripes.inline import inline
+from pkd.engine.stripes.lookup import Places, find_windows
+from pkd.engine.stripes.merge import merge
+from pkd.engine.stripes.table import Action, Stripe, StripeTable
+from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
 __all__ = ["Layout", "cut", "drop_zeros", "keep", "reduce"]
 
-# A merge may enable a pull, and a pull a merge. No shipped model changes after three rounds.
+# A merge may enable an inlining, and that a merge. No shipped model changes after three rounds.
 ROUNDS = 3
 MOST_CUTS = 64  # pieces into which one stripe may be cut
 
@@ -54,7 +54,7 @@ class Layout:
     def places(self, column: int) -> Iterator[int]:
         """Current positions of a column of the table: its own, then those it was merged into.
 
-        None if it was pulled.
+        None if it was inlined.
         """
         yield from self._find_moved(column)
         for start, length, original in self.aliases:
@@ -78,16 +78,18 @@ def keep(table: StripeTable) -> Layout:
 
 def reduce(table: StripeTable, horizon: int) -> Layout:
     """The table after all passes."""
-    stripes = _drop_unreached(table, cut(drop_zeros(table)), horizon)
+    stripes = _drop_unreached(table, cut(drop_zeros(table, table.stripes)), horizon)
     aliases: list[tuple[int, int, int]] = []
     for _ in range(ROUNDS):
         before = stripes
         stripes, merged = merge(table, stripes)
         aliases += merged
-        stripes = pull(table, stripes)
+        stripes = inline(table, stripes)
         if all(map(is_, stripes, before)):  # neither pass drops a stripe
             break
         stripes = _drop_unreached(table, stripes, horizon)
+    while (left := _drop_lost(table, stripes)) is not stripes:
+        stripes = _drop_unreached(table, left, horizon)
     return _compact(table, stripes, aliases)
 
 
@@ -97,16 +99,16 @@ def _compact(
     """Drops the blocks of columns in which nothing is left."""
     kept = []
     for space in (0, 1):
-        used = {stripe.start for stripe in stripes if home_of(stripe) == space}
+        used = {stripe.start for stripe in stripes if stripe.space == space}
         used |= {table.over[space]} if table.over[space] >= 0 else set()
         used |= {column for _, column, _ in table.start} if space == 0 else set()
         kept.append(_keep_used(table.blocks[space], used))
     shift = [_Shift(kept[0]), _Shift(kept[1])]
 
     def move(stripe: Stripe) -> Stripe:
-        to = shift[target_of(stripe)]
-        moved = edit_branches(stripe, lambda b: redirect(b, to(b.target), b.stride))
-        return moved._replace(start=shift[home_of(stripe)](stripe.start))
+        to = shift[stripe.target_space]
+        moved = stripe.edit(lambda b: b.lead_to(to(b.target), b.stride))
+        return moved._replace(start=shift[stripe.space](stripe.start))
 
     return Layout(
         stripes=[move(stripe) for stripe in stripes],
@@ -143,25 +145,48 @@ def _drop_unreached(table: StripeTable, stripes: list[Stripe], horizon: int) -> 
     return [stripe for stripe, bits in zip(stripes, windows, strict=True) if bits]
 
 
-def drop_zeros(table: StripeTable) -> list[Stripe]:
+def _drop_lost(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
+    """The stripes without each x of which a branch leads to columns that no stripe holds.
+
+    No episode is there: every state that an episode can be in leads to states that stripes hold. A
+    stripe holds such x because windows and cells do not tell apart what single entries allow.
+    """
+    places = Places(stripes, (STEP, CHANCES, LAST)), Places(stripes, (SETTLED,))
+    kept, changed = list[Stripe](), False
+    for stripe in stripes:
+        space, lost = stripe.target_space, set[int]()
+        for branch in stripe.branches():
+            begin, end = branch.span(stripe.length)
+            if begin != table.over[space] and not places[space].within(begin, end):
+                lost |= set(np.flatnonzero(table.p.rows[branch.p]).tolist())
+        if lost:
+            left = [x for x in table.sets[stripe.xs].tolist() if x not in lost]
+            stripe, changed = stripe._replace(xs=table.set_of(left)), True
+        if not lost or left:
+            kept.append(stripe)
+    return drop_zeros(table, kept) if changed else stripes
+
+
+def drop_zeros(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
     """The stripes without the branches that no x takes."""
     taken = functools.cache(lambda p, xs: bool(table.p.rows[p][table.sets[xs]].any()))
-    return [
-        with_branches(s, [[b for b in action.branches if taken(b.p, s.xs)] for action in s.actions])
-        for s in table.stripes
-    ]
+
+    def drop(action: Action, xs: int) -> Action:
+        return action.replace(action.reward, [b for b in action.branches if taken(b.p, xs)])
+
+    return [s.replace_actions([drop(a, s.xs) for a in s.actions]) for s in stripes]
 
 
 def cut(stripes: list[Stripe]) -> list[Stripe]:
-    """Cuts stripes so that each branch enters one CHANCE stripe, which can then be pulled."""
-    edges = Edges(stripes, CHANCES), Edges(stripes, SETTLED)
+    """Cuts stripes so that each branch enters one CHANCE stripe, which can then be inlined."""
+    places = Places(stripes, (CHANCES,)), Places(stripes, (SETTLED,))
     made: list[Stripe] = []
     for stripe in stripes:
         cuts: set[int] = set()
-        for branch in iterate_branches(stripe) if stripe.length > 1 else ():
+        for branch in stripe.branches() if stripe.length > 1 else ():
             if branch.stride > 0:
-                for edge in edges[target_of(stripe)].between(
-                    *span_of(branch, stripe.length), MOST_CUTS
+                for edge in places[stripe.target_space].edges_between(
+                    *branch.span(stripe.length), MOST_CUTS
                 ):
                     at, rest = divmod(edge - branch.target, branch.stride)
                     cuts.add(at if rest == 0 else at + 1)
@@ -175,5 +200,5 @@ def cut(stripes: list[Stripe]) -> list[Stripe]:
 
 def _piece(stripe: Stripe, lo: int, hi: int) -> Stripe:
     """Columns lo..hi - 1 of a stripe, counted from its start."""
-    piece = edit_branches(stripe, lambda b: redirect(b, b.target + lo * b.stride, b.stride))
+    piece = stripe.edit(lambda b: b.lead_to(b.target + lo * b.stride, b.stride))
     return piece._replace(start=stripe.start + lo, length=hi - lo)

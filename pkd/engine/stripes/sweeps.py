@@ -7,7 +7,9 @@ the next one afterwards. Threads share the tiles of a large layer.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import attrs
 import numpy as np
@@ -17,17 +19,27 @@ from pkd.engine.compiled import Compiled, Policy, reward_limits
 from pkd.engine.set_values import PLACES
 from pkd.engine.stripes import kernels
 from pkd.engine.stripes.arrays import StripeArrays
+from pkd.engine.stripes.columns import AT_ONCE, Work
 from pkd.engine.stripes.passes import Layout
 from pkd.engine.stripes.table import StripeTable
 from pkd.engine.threads import Crew, get_threads
-from pkd.model import ModelError
-from pkd.optimism import CERTIFIED, DRAWS, L1_BALL, ONE_ROUND, OVER_SETS, PYTHON
+from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND, Bonus
 
 __all__ = ["Derived", "Memory", "StripeSweeps"]
 
+NONE = np.zeros((0, 0))
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
-# From a belief: packed laws, tables of sets, what other rules need.
-Derived = tuple[kernels.Pack, np.ndarray | None, kernels.Other | None]
+ASKED = 1 << 18  # pairs that are gathered for a rule in numpy at once
+
+
+class Derived(NamedTuple):
+    """What a call derives from a belief: what `kernels.values` is told."""
+
+    belief: Belief  # without a rule in Python
+    pack: kernels.Pack
+    bonus: bool | None
+    tables: np.ndarray | None  # of sets of laws
+    given: np.ndarray | None  # values of pairs that a rule in numpy has
 
 
 @attrs.frozen(eq=False)
@@ -92,7 +104,8 @@ class StripeSweeps(Compiled):
             g = g._replace(branch_reward=g.branch_law, action_reward=none)
         else:
             paid = self._reward_means == which - len(self.features)
-        derived = self._pack(belief)._replace(reward=sign * paid), self._tables(belief), None
+        derived = self._derive(belief)
+        derived = derived._replace(pack=derived.pack._replace(reward=sign * paid))
         memory = self._borrow(belief)
         try:
             self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
@@ -103,24 +116,18 @@ class StripeSweeps(Compiled):
 
     def _derive(self, belief: Belief) -> Derived:
         """What a call derives from a belief."""
-        if belief.form == PYTHON:
-            raise ModelError(
-                "values by a rule in Python need every state apart; give the model and the rule "
-                "to optimistic_plan, learn or OptimisticLearner, which see to it"
-            )
-        other = None
-        if belief.form == DRAWS:
-            other = kernels.Other(belief.draws, None)
-        elif belief.form == L1_BALL:
-            other = kernels.Other(None, True)
-        return self._pack(belief), self._tables(belief), other
+        form = self.usual if belief.form == EXACT else belief.form
+        tables = self._tables(belief) if form == CERTIFIED else None
+        bonus = True if form not in (EXACT, CERTIFIED, NUMPY) else None
+        given = np.zeros(0) if form == NUMPY else None
+        return Derived(belief.plain, self._pack(belief), bonus, tables, given)
 
     def _pack(self, belief: Belief) -> kernels.Pack:
         """The laws of a belief, packed, and its rewards."""
         g, size = self.arrays.stripes, len(belief.p)
         rows = len(self.row_ptr) - 1
         end, x, q = np.zeros(rows, np.int64), np.zeros(size, np.int64), np.zeros(size)
-        if belief.form in (*OVER_SETS, L1_BALL):
+        if belief.form == CERTIFIED:
             kernels.pack_whole(self.row_ptr, g.row_x, belief.p, end, x, q)
         else:
             kernels.pack(self.row_ptr, g.row_x, belief.p, end, x, q)
@@ -139,11 +146,9 @@ class StripeSweeps(Compiled):
             np.int64,
         )
 
-    def _tables(self, belief: Belief) -> np.ndarray | None:
-        """The tables of values over sets of laws; empty for exact values, None for other rules."""
-        if belief.form not in OVER_SETS and not (belief.form <= CERTIFIED and self.over_sets):
-            return None
-        quick = belief.form in OVER_SETS and belief.rounds == ONE_ROUND
+    def _tables(self, belief: Belief) -> np.ndarray:
+        """The tables of values over sets of laws; empty for exact values."""
+        quick = belief.form == CERTIFIED and belief.rounds == ONE_ROUND
         tables = np.zeros(len(belief.radius) * 2 * PLACES if quick else 0)
         if quick:
             kernels.fill_tables(belief.radius, tables)
@@ -201,10 +206,26 @@ class StripeSweeps(Compiled):
             if t < self.horizon
             else (g.settlement, len(g.level_ptr) - 1)
         )
-        if crew.threads < 2 and self.n_states < PARALLEL_WORK:
+        d = derived
+        if belief.form != NUMPY and crew.threads < 2 and self.n_states < PARALLEL_WORK:
+            work = self._make_work(policy)
             return int(
                 kernels.sweep_layer(
-                    g, belief, *derived, first, lo, hi, t, source, target, policy, follow
+                    g,
+                    d.belief,
+                    d.pack,
+                    d.bonus,
+                    d.tables,
+                    d.given,
+                    work,
+                    first,
+                    lo,
+                    hi,
+                    t,
+                    source,
+                    target,
+                    policy,
+                    follow,
                 )
             )
         changed = 0
@@ -214,17 +235,114 @@ class StripeSweeps(Compiled):
                 continue
             tiles = kernels.tiles_of(g, which, t)
 
-            def work(
+            def work_on(
                 begin: int, end: int, tiles: np.ndarray = tiles, read: kernels.Layer = read
             ) -> int:
+                given = d.given
+                if belief.form == NUMPY:
+                    given = self._ask(g, belief, d, tiles, begin, end, read)
+                work = self._make_work(policy)
                 return int(
                     kernels.values(
-                        g, belief, *derived, tiles, begin, end, t, read, target, policy, follow
+                        g,
+                        d.belief,
+                        d.pack,
+                        d.bonus,
+                        d.tables,
+                        given,
+                        work,
+                        tiles,
+                        begin,
+                        end,
+                        t,
+                        read,
+                        target,
+                        policy,
+                        follow,
                     )
                 )
 
-            changed += crew.share(work, len(tiles), float(g.tile_count[tiles].sum()))
+            if belief.form == NUMPY:
+                changed += sum(work_on(*part) for part in self._cut(tiles))
+            else:
+                changed += crew.share(work_on, len(tiles), float(g.tile_count[tiles].sum()))
         return changed
+
+    def sweep_alone(
+        self, g: kernels.Stripes, belief: Belief, derived: Derived, source: kernels.Layer,
+        target: kernels.Layer,
+    ) -> None:  # fmt: skip
+        """The values of the only tile of other stripes than the engine's own."""
+        tiles, choices = np.zeros(1, np.int64), np.zeros(1, np.uint8)
+        d, given = derived, derived.given
+        if belief.form == NUMPY:
+            given = self._ask(g, belief, derived, tiles, 0, 1, source)
+        kernels.values(
+            g, d.belief, d.pack, d.bonus, d.tables, given, self._make_work(choices), tiles, 0, 1, 0,
+            source, target, choices, False,
+        )  # fmt: skip
+
+    def _ask(
+        self, g: kernels.Stripes, belief: Belief, derived: Derived, tiles: np.ndarray, begin: int,
+        end: int, source: kernels.Layer,
+    ) -> np.ndarray:  # fmt: skip
+        """The values that a rule in numpy gives the pairs of tiles[begin:end]."""
+        told = g, derived.belief, derived.pack, self._make_work(), tiles, begin, end, source
+        n = int(kernels.gather(*told, NONE, NONE, np.zeros(0, np.int64), NONE))
+        if n == 0:
+            return np.zeros(0)
+        longest = int(np.diff(self.row_ptr[: len(self.features) + 1]).max(initial=1))
+        p, v = np.empty((2, longest, n))
+        row, limits = np.zeros(n, np.int64), np.empty((2, n))
+        kernels.gather(*told, p, v, row, limits)
+        return belief.ask(p, v, row, limits)
+
+    def _cut(self, tiles: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Portions of some tiles with at most ASKED pairs, or of one tile."""
+        begin, count = 0, 0
+        for i, pairs in enumerate(self._pairs[tiles].tolist()):
+            if count and count + pairs > ASKED:
+                yield begin, i
+                begin, count = i, 0
+            count += pairs
+        yield begin, len(tiles)
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """(tiles,) the pairs with an unknown feature."""
+        g, found = self.arrays.stripes, np.zeros(len(self.arrays.stripes.tile_batch), np.int64)
+        derived, layer = (
+            self._derive(self.optimistic(Bonus(EXACT), 1, 0.5)),
+            kernels.Layer(NONE, NONE, NONE),
+        )
+        told = g, derived.belief, derived.pack, self._make_work(), np.arange(len(found))
+        for tile in range(len(found)):
+            found[tile] = kernels.gather(
+                *told, tile, tile + 1, layer, NONE, NONE, np.zeros(0, np.int64), NONE
+            )
+        return found
+
+    def _make_work(self, policy: Policy | None = None) -> Work:
+        """Memory for the columns of one tile."""
+        width, most, longest = self._widths
+        kind = np.uint8 if policy is None else policy.dtype
+        rows = np.empty((9, width))
+        return Work._make([
+            *rows, np.empty(width, np.uint64), np.empty(AT_ONCE * width), np.empty(most),
+            np.empty(most, kind), np.empty(longest),
+        ])  # fmt: skip
+
+    @cached_property
+    def _widths(self) -> tuple[int, int, int]:
+        """(numbers that a tile needs for one stripe, columns of a tile, outcomes of a row)."""
+        g = self.arrays.stripes
+        fans = np.ones(len(g.batch_ptr) - 1, np.int64)
+        for batch in range(len(fans)):
+            mine = g.batch_stripe[g.batch_ptr[batch] : g.batch_ptr[batch + 1]]
+            fans[batch] = max(1, int(g.stripe_fan[mine].max(initial=1)))
+        width = int((g.tile_count * fans[g.tile_batch]).max(initial=1))
+        longest = int(np.diff(self.row_ptr).max(initial=1))
+        return width, int(g.tile_count.max(initial=1)), longest
 
     def _borrow(self, belief: Belief) -> Memory:
         """The memory of one call: no two calls share one."""

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkd.explore import QueuesMatterError
-from pkd.graph import CHANCE_STATE, CHANCES, DECIDE, LAST, SETTLED, STOP, Cells, Graph
+from pkd.explore.graph import DECIDE, LAST, SETTLED, STOP, Cells, Graph
+from pkd.explore.index import intern
 from pkd.model import ModelError
-from pkd.queue import Queue
+from pkd.queue import HOLE, Queue, find_queue, get_part, replace_part
 
 __all__ = ["Action", "Branch", "Stripe", "StripeTable", "build_table"]
 
@@ -46,6 +47,17 @@ class Branch(NamedTuple):
     reward: int  # row of rewards that count under a declared ceiling
     note: int  # row of notes
 
+    def lead_to(self, target: int, stride: int) -> Branch:
+        """The same branch to other columns."""
+        if target == self.target and stride == self.stride:
+            return self
+        return self._replace(target=target, stride=stride)
+
+    def span(self, length: int) -> tuple[int, int]:
+        """The columns that the branch of so many columns can lead to, from and up to."""
+        last = self.target + self.stride * (length - 1)
+        return min(self.target, last), max(self.target, last) + 1
+
 
 class Action(NamedTuple):
     """One action of every column of a stripe."""
@@ -53,9 +65,18 @@ class Action(NamedTuple):
     reward: int  # row of rewards
     branches: tuple[Branch, ...]
 
+    def replace(self, reward: int, branches: list[Branch]) -> Action:
+        """The action with another row of rewards and other branches."""
+        same = reward == self.reward and len(branches) == len(self.branches)
+        unchanged = same and all(map(is_, branches, self.branches))
+        return self if unchanged else Action(reward, tuple(branches))
+
 
 class Stripe(NamedTuple):
-    """Columns start..start + length - 1 for one set of x."""
+    """Columns start..start + length - 1 for one set of x.
+
+    What an edit leaves as it was stays the same object: passes compare by identity.
+    """
 
     part: int
     xs: int  # which set of x
@@ -63,6 +84,33 @@ class Stripe(NamedTuple):
     length: int
     actions: tuple[Action, ...]
     level: int  # a CHANCE stripe reads only lower levels of its part, and decisions
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+    @property
+    def space(self) -> int:
+        """What holds its columns: 0 for the layers, 1 for the settlement."""
+        return int(self.part == SETTLED)
+
+    @property
+    def target_space(self) -> int:
+        """Where its branches lead: the last decision leaves the layers."""
+        return int(self.part in (LAST, SETTLED))
+
+    def branches(self) -> Iterator[Branch]:
+        return (branch for action in self.actions for branch in action.branches)
+
+    def replace_actions(self, actions: list[Action]) -> Stripe:
+        unchanged = all(map(is_, actions, self.actions))
+        return self if unchanged else self._replace(actions=tuple(actions))
+
+    def edit(self, edit: Callable[[Branch], Branch]) -> Stripe:
+        """The stripe with an edit of each of its branches."""
+        return self.replace_actions(
+            [a.replace(a.reward, [edit(b) for b in a.branches]) for a in self.actions]
+        )
 
 
 class _Rows:
@@ -75,11 +123,7 @@ class _Rows:
         self._made: dict[Any, int] = {}  # what rows were made from
 
     def add(self, row: np.ndarray) -> int:
-        key = row.tobytes()
-        if key not in self._index:
-            self._index[key] = len(self.rows)
-            self.rows.append(row)
-        return self._index[key]
+        return intern(self._index, self.rows, row.tobytes(), row)
 
     def fill(self, values: Mapping[int, float]) -> int:
         """The row with the given values at some x, and the empty value elsewhere."""
@@ -102,8 +146,7 @@ class StripeTable:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        xs = dict.fromkeys([*graph.layers.x, *graph.settled.x])
-        self.xs = list(xs)
+        self.xs = list(dict.fromkeys([*graph.layers.x, *graph.settled.x]))
         self.x_index = {x: i for i, x in enumerate(self.xs)}
         size = len(self.xs)
         self.p, self.law = _Rows(size, 0.0, float), _Rows(size, MISSING, np.int64)
@@ -119,37 +162,55 @@ class StripeTable:
         self.stripes: list[Stripe] = []
         self.alphabet = _order_letters(graph)
         self.letter = {value: i for i, value in enumerate(self.alphabet)}
-        self.offsets: tuple[dict[int, int], dict[int, int]] = (
-            {},
-            {},
-        )  # of blocks: layers, settlement
-        self.blocks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = (
-            [],
-            [],
-        )  # (start, length)
+        self.base = max(len(self.alphabet), 1)
+        # Of layers and settlement: block -> first column, and (first column, length) of all.
+        self.offsets: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        self.blocks: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
         self.columns = [0, 0]
         self.over = [-1, -1]  # the column to which every stop leads
-        self.start: list[tuple[int, int, float]] = []  # (x, column, probability)
         self.no_reward = self.reward_row({}, {})
         self.no_note = self.note.fill({})
-        self._placed: list[tuple[int, int]] = []  # (offset, block) of the layers
+        self._lay_out()
+        # Start states: (x, column, probability).
+        self.start = [
+            (
+                self.x_index[graph.layers.x[node]],
+                self.offsets[0][graph.layers.block[node]] + self.number(entries),
+                p,
+            )
+            for node, entries, p in graph.start
+        ]
+
+    def _lay_out(self) -> None:
+        """Places blocks with decisions first, to keep policies short, and stops last."""
+        graph = self.graph
+        for space, side in enumerate((graph.layers, graph.settled)):
+            pairs = zip(side.block, side.kind, strict=True)
+            deciding = dict.fromkeys(block for block, kind in pairs if kind == DECIDE)
+            blocks = [*_sort(deciding, graph), *_sort(dict.fromkeys(side.block), graph)]
+            at = 0
+            for block in dict.fromkeys(blocks):
+                length = self.base ** graph.blocks[block].length
+                self.offsets[space][block] = at
+                self.blocks[space].append((at, length))
+                at += length
+            if STOP in side.kind:
+                self.over[space] = at
+                self.blocks[space].append((at, 1))
+                at += 1
+            self.columns[space] = at
+        self._placed = sorted((start, block) for block, start in self.offsets[0].items())
 
     # -- rows --------------------------------------------------------------------------------------
 
     def set_of(self, xs: Iterable[int]) -> int:
         """A set of x."""
         key = tuple(sorted(xs))
-        if key not in self._set_index:
-            self._set_index[key] = len(self.sets)
-            self.sets.append(np.array(key, np.int64))
-        return self._set_index[key]
+        return intern(self._set_index, self.sets, key, np.array(key, np.int64))
 
     def reward_row(self, values: Mapping[int, float], means: Mapping[int, int]) -> int:
         key = (self._known_rewards.fill(values), self._means.fill(means))
-        if key not in self._reward_index:
-            self._reward_index[key] = len(self.rewards)
-            self.rewards.append(key)
-        return self._reward_index[key]
+        return intern(self._reward_index, self.rewards, key, key)
 
     def reward_arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """The known part and the unknown reward of each row of rewards, (rows, X)."""
@@ -159,10 +220,7 @@ class StripeTable:
     def known_law(self, law: Iterable[tuple[int, float]]) -> int:
         """A known law over x', by its negative number."""
         key = tuple((x, float(p)) for x, p in law if p > 0)
-        if key not in self._known_index:
-            self._known_index[key] = len(self.known)
-            self.known.append(key)
-        return -1 - self._known_index[key]
+        return -1 - intern(self._known_index, self.known, key, key)
 
     def weigh(self, row: int, share: float) -> int:
         """The number of a pair (feature, share); -1 for the uniform share."""
@@ -171,21 +229,15 @@ class StripeTable:
 
     # -- columns -----------------------------------------------------------------------------------
 
-    def size(self, block: int) -> int:
-        """How many columns a block has."""
-        return int(max(len(self.alphabet), 1) ** self.graph.blocks[block].length)
-
     def number(self, entries: Sequence[Any]) -> int:
         """The number that entries are in base A."""
         code = 0
         for entry in entries:
-            code = code * len(self.alphabet) + self.letter[entry]
+            code = code * self.base + self.letter[entry]
         return code
 
     def column_of(self, y: Any) -> int | None:
         """The column of a y in the layers; None: the model has no such y."""
-        from pkd.queue import HOLE, find_queue, get_part, replace_part
-
         path = find_queue(y) if self.graph.hidden else None
         if path is None:
             block = self.graph.block_index.get(y)
@@ -205,7 +257,7 @@ class StripeTable:
         start, block = self._placed[bisect_right(self._placed, (column, 2**62)) - 1]
         code, entries = column - start, list[Any]()
         for _ in range(self.graph.blocks[block].length):
-            code, letter = divmod(code, len(self.alphabet))
+            code, letter = divmod(code, self.base)
             entries.append(self.alphabet[letter])
         return self.graph.blocks[block].fill(Queue(reversed(entries)))
 
@@ -221,37 +273,10 @@ def _order_letters(graph: Graph) -> list[Any]:
 def build_table(graph: Graph) -> StripeTable:
     """The stripes of a graph. An explicit graph gives stripes of one column each."""
     table = StripeTable(graph)
-    _lay_out(table)
     builder = _Builder(table)
-    levels = {CHANCES: _find_levels(graph, CHANCES), SETTLED: _find_levels(graph, SETTLED)}
     for part in range(4):
-        builder.emit(part, levels.get(part, {}))
-    for node, entries, p in graph.start:
-        column = table.offsets[0][graph.layers.block[node]] + table.number(entries)
-        table.start.append((table.x_index[graph.layers.x[node]], column, p))
+        builder.emit(part)
     return table
-
-
-def _lay_out(table: StripeTable) -> None:
-    """Places blocks with decisions first, to keep policies short, and the column of stops last."""
-    graph = table.graph
-    for which, side in enumerate((graph.layers, graph.settled)):
-        deciding = dict.fromkeys(
-            b for b, kind in zip(side.block, side.kind, strict=True) if kind == DECIDE
-        )
-        at = 0
-        for block in dict.fromkeys(
-            [*_sort(deciding, graph), *_sort(dict.fromkeys(side.block), graph)]
-        ):
-            table.offsets[which][block] = at
-            table.blocks[which].append((at, table.size(block)))
-            at += table.size(block)
-        if STOP in side.kind:
-            table.over[which] = at
-            table.blocks[which].append((at, 1))
-            at += 1
-        table.columns[which] = at
-    table._placed = sorted((start, block) for block, start in table.offsets[0].items())
 
 
 def _sort(blocks: Iterable[int], graph: Graph) -> list[int]:
@@ -260,37 +285,6 @@ def _sort(blocks: Iterable[int], graph: Graph) -> list[int]:
         return sorted(found, key=lambda block: (graph.blocks[block].length, graph.blocks[block].y))
     except TypeError:
         return found
-
-
-def _find_levels(graph: Graph, part: int) -> dict[int, int]:
-    """The level of each CHANCE node: it leads only to lower levels, to decisions and to ends."""
-    side, cells = (graph.settled if part == SETTLED else graph.layers), graph.cells[part]
-    onward: dict[int, set[int]] = {}
-    chances: dict[int, list[int]] = {}  # the CHANCE nodes of each landing
-    for cell, node in enumerate(cells.node):
-        if side.kind[node] == CHANCE_STATE:
-            targets = onward.setdefault(node, set())
-            for landing in {cells.landing[k] for k in cells.branches(cell)}:
-                if landing not in chances:
-                    nodes = graph.landings[landing]
-                    chances[landing] = [n for n in nodes if side.kind[n] == CHANCE_STATE]
-                targets.update(chances[landing])
-    level: dict[int, int] = {}
-    left, at = dict(onward), 1  # stops are level 0
-    while left:
-        waiting = set(left)  # a set: `isdisjoint` reads the smaller of two sets
-        ready = [node for node, targets in left.items() if targets.isdisjoint(waiting)]
-        if not ready:
-            if graph.hidden:
-                raise QueuesMatterError(
-                    "CHANCE states form a cycle unless their queues are told apart"
-                )
-            raise ModelError("CHANCE states form a cycle, so that time stands still")
-        for node in ready:
-            level[node] = at
-            del left[node]
-        at += 1
-    return level
 
 
 class _Found(NamedTuple):
@@ -318,23 +312,24 @@ class _Builder:
             for law in self.graph.known
         ]
 
-    def emit(self, part: int, levels: Mapping[int, int]) -> None:
+    def emit(self, part: int) -> None:
         """One stripe for each block, prefix and group of x that lead to the same columns."""
         graph, table, cells = self.graph, self.table, self.graph.cells[part]
         side = graph.settled if part == SETTLED else graph.layers
+        levels = graph.levels[int(part == SETTLED)].tolist()
         groups: dict[Any, dict[int, int]] = {}
         for cell, node in enumerate(cells.node):
             prefix = cells.prefix[cell] if graph.hidden else ()
             count = cells.action_ptr[cell + 1] - cells.action_ptr[cell]
-            key = (side.block[node], prefix, count, levels.get(node, 0), side.kind[node])
+            key = (side.block[node], prefix, count, levels[node], side.kind[node])
             groups.setdefault(key, {})[table.x_index[side.x[node]]] = cell
         for (block, prefix, count, level, kind), members in groups.items():
             rest = graph.blocks[block].length - len(prefix)
-            length = max(len(table.alphabet), 1) ** rest
+            length = table.base**rest
             start = table.offsets[int(part == SETTLED)][block] + table.number(prefix) * length
             stops = kind == STOP
             found = {
-                x: self._actions(part, cells, cell, rest, x if stops else -1)
+                x: self._actions(part, cells, cell, x if stops else -1)
                 for x, cell in members.items()
             }
             for group in self._group(found, count):
@@ -350,9 +345,7 @@ class _Builder:
                     Stripe(part, table.set_of(group), start, length, actions, level)
                 )
 
-    def _actions(
-        self, part: int, cells: Cells, cell: int, rest: int, stopped: int
-    ) -> list[Targets]:
+    def _actions(self, part: int, cells: Cells, cell: int, stopped: int) -> list[Targets]:
         """The branches of each action of a cell, by column and stride.
 
         stopped: the x of a stop, or -1.
@@ -387,7 +380,7 @@ class _Builder:
         self, space: int, block: int, front: tuple[Any, ...], back: tuple[Any, ...]
     ) -> tuple[int, int]:
         """(target, stride) of a branch whose queue gets these entries at its ends."""
-        table, base = self.table, max(len(self.table.alphabet), 1)
+        table, base = self.table, self.table.base
         kept = self.graph.blocks[block].length - len(front) - len(back)
         stride = base ** len(back) if kept and base > 1 else 0  # one letter: one column
         target = table.number(front) * base ** (kept + len(back)) + table.number(back)

@@ -1,0 +1,1 @@
+"""The engine for tables: models whose answers lie in arrays."""

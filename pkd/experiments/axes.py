@@ -1,0 +1,137 @@
+"""Regret against a parameter: lines with intervals over instances or seeds, and slopes.
+
+A setting of all parameters but x is an instance. An interval of three instances or more is over
+instances, of which each is the mean of its seeds; of fewer it is over seeds, of which each is the
+mean of the instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pkd.experiments.sweep import Cell, Point
+from pkd.model import ModelError
+from pkd.show.intervals import FEWEST, Interval, mean_interval
+from pkd.show.plots import Line, choose_styles
+
+if TYPE_CHECKING:
+    from pkd.experiments.results import Results
+
+__all__ = ["EPISODES", "Bounds", "find_lines", "find_slopes"]
+
+EPISODES = "episodes"
+AXES = (EPISODES, "model", "agent")  # beside the parameters
+LENGTHS = 12  # numbers of episodes on an axis of them that is no sweep
+Bounds = Mapping[str, Callable[[float], float]]
+Table = dict[Cell, dict[str, dict[int, float]]]  # value of x: instance: seed: regret
+
+
+def find_lines(
+    results: Results, x: str, at: int | None = None, bounds: Bounds | None = None
+) -> dict[str, Line]:
+    """Regret after `at` episodes against x, as `Results.plot` draws it: a line for each agent."""
+    lines = {}
+    cuts = _cut(results, x, at)
+    styles = choose_styles(results.models) if x == "agent" else results.styles
+    for name, (cells, values, table) in cuts.items():
+        style = styles.get(name) or styles[results.cells[cells[0]].agent]
+        found = [_average(table[value]) for value in values]
+        units, what = zip(*(_count_units(table[value]) for value in values), strict=True)
+        joined = Interval(*(np.array(part) for part in zip(*found, strict=True)))
+        lines[name] = Line(list(values), joined, min(units), what[0], style)
+    if bounds:
+        lines["bound"] = _bound(results, x, at, bounds)
+    return lines
+
+
+def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, Interval]:
+    """The slope of log regret over log x of each agent, by least squares, with its interval."""
+    found = {}
+    for name, (_, values, table) in _cut(results, x, at).items():
+        if not all(isinstance(v, int | float) and v > 0 for v in values) or len(values) < 2:
+            raise ModelError(f"a slope needs two positive values of {x}; found {list(values)}")
+        rows = [_find_units(table[value]) for value in values]
+        units = [unit for unit in rows[0] if all(unit in row for row in rows)]
+        points = np.array([[row[unit] for unit in units] for row in rows])
+        if not (points > 0).all():
+            raise ModelError(f"a slope needs positive regret; {name} has none somewhere")
+        logs = np.log(np.array(values, float))
+        found[name] = mean_interval(np.polyfit(logs, np.log(points), 1)[0])
+    return found
+
+
+def _cut(
+    results: Results, x: str, at: int | None
+) -> dict[str, tuple[list[int], list[Cell], Table]]:
+    """For each line: its runs, the values of x, and {value: {instance: {seed: regret}}}."""
+    swept = x in results.parameters
+    if not swept and x not in AXES:
+        raise ModelError(f"x is {x!r}; expected one of {', '.join([*results.parameters, *AXES])}")
+    ats: list[int] = []
+    if not swept and x == EPISODES:
+        last = at or results.least_episodes
+        ats = np.unique(np.geomspace(max(1, last / 100), last, LENGTHS).astype(int)).tolist()
+    regrets = results.regrets(ats or at)
+    lines: dict[str, tuple[list[int], list[Cell], Table]] = {}
+    for i, cell in enumerate(results.cells):
+        model, agent = results.point(0, cell.model), results.point(1, cell.agent)
+        if swept and x not in {**model.values, **agent.values}:
+            continue
+        told = {**model.values, **agent.values, "model": cell.model, "agent": cell.agent}
+        name = cell.model if x == "agent" else _join(agent, x)
+        instance = "" if x in ("model", "agent") else _join(model, x)
+        runs, values, table = lines.setdefault(name, ([], [], {}))
+        runs.append(i)
+        for j, value in enumerate(ats or [told[x]]):
+            if value not in table:
+                values.append(value)
+            regret = float(regrets[i, j] if ats else regrets[i])
+            table.setdefault(value, {}).setdefault(instance, {})[cell.seed] = regret
+    for _, values, _ in lines.values():
+        if all(isinstance(value, int | float) for value in values):
+            values.sort()
+    return lines
+
+
+def _bound(results: Results, x: str, at: int | None, bounds: Bounds) -> Line:
+    """The mean of the bounds of the models of each value."""
+    found: dict[Cell, list[float]] = {}
+    for name in results.models:
+        point = results.point(0, name).values
+        if x == EPISODES and x not in point:
+            last = at or results.least_episodes
+            for k in np.geomspace(max(1, last / 100), last, LENGTHS).astype(int).tolist():
+                found.setdefault(k, []).append(float(bounds[name](k)))
+        elif x in point:
+            k = point.get(EPISODES, at or results.least_episodes)
+            found.setdefault(point[x], []).append(float(bounds[name](int(k))))
+    means = np.array([np.mean(values) for values in found.values()])
+    style = {"color": "0.5", "linestyle": "--"}
+    return Line(list(found), Interval(means, means * np.nan, means * np.nan), 0, "", style)
+
+
+def _join(point: Point, x: str) -> str:
+    """The label without the parameter x."""
+    rest = (f" {key}={value}" for key, value in point.values.items() if key != x)
+    return point.base + "".join(rest)
+
+
+def _find_units(instances: Mapping[str, Mapping[int, float]]) -> dict[Any, float]:
+    """What an interval is over: of three instances or more their means, else means by seed."""
+    if len(instances) >= FEWEST:
+        return {name: float(np.mean(list(row.values()))) for name, row in instances.items()}
+    rows = list(instances.values())
+    seeds = [seed for seed in rows[0] if all(seed in row for row in rows)]
+    return {seed: float(np.mean([row[seed] for row in rows])) for seed in seeds}
+
+
+def _average(instances: Mapping[str, Mapping[int, float]]) -> Interval:
+    return mean_interval(np.array(list(_find_units(instances).values())))
+
+
+def _count_units(instances: Mapping[str, Mapping[int, float]]) -> tuple[int, str]:
+    what = "instances" if len(instances) >= FEWEST else "seeds"
+    return len(_find_units(instances)), what

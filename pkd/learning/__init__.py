@@ -1,0 +1,1 @@
+"""Learning: the algorithm, the loop against a law, the learner in an environment."""

@@ -1,0 +1,1 @@
+"""Planning: exact and optimistic plans, evaluation of policies, simulation, stationary policies."""

@@ -1,0 +1,1 @@
+"""Tables: tabular models, their sources and exports."""

@@ -1,0 +1,1 @@
+"""Words of command lines and files: models with their flags."""

@@ -1,0 +1,1 @@
+"""The demo: an autoscaler with late metrics."""

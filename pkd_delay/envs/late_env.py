@@ -1,0 +1,448 @@
+"""`LateEnv`: any Gymnasium environment with late observations, late actions, or both.
+
+Observations are late by Assumption 1 of the paper: in order, none is lost, several can come at
+once, and the end shows all of them. The agent gets what it needs under delay and nothing more: the
+last shown observation with its age, the actions whose effect is not shown yet, and an explicit
+"nothing yet". So a policy of `pkd_delay` runs in it, and a library for deep learning can train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import attrs
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers.utils import create_zero_array
+
+import pkd
+from pkd import ModelError, PartiallyKnownMDP, Queue, Transition, transforms
+from pkd.expect import flag, if_given, instance, one_of, require, show, whole
+from pkd.expect import seed as check_seed
+from pkd_delay.augmented import Augmented
+from pkd_delay.delayed import Delayed
+from pkd_delay.envs.late_problem import Behind
+from pkd_delay.envs.late_view import Message, Observation, Packing, copy_value
+from pkd_delay.envs.problem_env import Naming, ProblemEnv, find_naming
+from pkd_delay.episodes import DelayedEpisode
+from pkd_delay.laws.arrivals import Arrivals, Commands, Delay, DelayRule, read_delay
+from pkd_delay.laws.kernel import DelayKernel
+from pkd_delay.policies import LatePlan
+from pkd_delay.transforms.late_actions import retell
+
+__all__ = ["LateEnv", "Seen"]
+
+MOST_STEPS = 10**9  # of an episode: a step is a number of a discrete space
+Step = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+
+class Seen(NamedTuple):
+    """What a policy of `pkd_delay` asks for: plan.action(*seen)."""
+
+    step: int  # h
+    state: Any  # the last shown one
+    queue: tuple[Any, ...]  # actions since that state, oldest first
+    waited: int  # steps since it was shown
+
+
+class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """An environment whose observations are shown late and whose actions are executed late.
+
+        D_h = clip(D_{h-1} + Delta_h; 0, max_delay),   D_0 = 0
+
+    The observation after the h-th action is shown at the beginning of step h + 1 + D_h, or when
+    the episode is over. Steps count from 1.
+
+    `env` is a Gymnasium environment, or a problem of `pkd`; a `Delayed` brings its own law.
+    `observations` is a constant delay in steps, or the law {Delta: probability}, or a function
+    (h, observation, action) -> law of the step, the present observation and the executed action,
+    or `Lags` or a `DelayChain`. `actions` is the same for the commands: the newest command that has
+    come is executed, and `first_action` before any has come ("random": a constant delay begins with
+    random commands on their way, which the agent sees). `rewards` are paid when the observation
+    that they lead to is "shown", or "at once", which tells more than the observations do. `horizon`
+    is the number of steps of an episode, by default the environment's own limit. `start` "late"
+    lets the first observation travel, too. `news=False` leaves the list of news out.
+
+    The observation at the beginning of step h is a dictionary:
+
+        step         h; after the last action H + 1. Left out if there is no horizon
+        observation  the last one that was shown, o_t
+        age          h - t: by how many steps it is old, which is the number of pending actions
+        waited       steps since it was shown; 0: it is fresh
+        arrived      how many observations are shown at this very step; 0: nothing yet
+        news         all of them, oldest first, padded
+        pending      the actions a_t, ..., a_{h-1} whose effect is not shown yet, padded
+        seen         0 before the first observation; only with start="late"
+        in_force, since, on_way, sent   only with late actions, and as late as the observation: the
+                     command that was executed last, for how long it had been in force, the commands
+                     on their way (padded), and how many these are
+
+    An episode that the base ends (terminated) is over for the agent when its last observation is
+    shown; actions until then do nothing and pay nothing. One that reaches the horizon or is
+    truncated is over at once. Either way the last step shows everything that was still on its way
+    and pays it. `info` is that of the newest observation, when it is shown. At the end it has a
+    further entry "late" with all raw Deltas and delays D. `render` shows the present.
+
+    >>> from pkd_delay import DelayedMDP, LateEnv
+    >>> from pkd_delay.models.tables import two_state_chain
+    >>> env = LateEnv(DelayedMDP.constant(two_state_chain(horizon=2, stay=1.0), 1))
+    >>> _ = env.reset(seed=0)
+    >>> [env.step(0)[1:3] for _ in range(2)]  # (reward, terminated): rewards come with the states
+    [(0.0, False), (2.0, True)]
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        observations: Delay | None = None,
+        actions: Delay = 0,
+        max_delay: int | None = None,
+        rewards: Literal["shown", "at once"] = "shown",
+        *,
+        first_action: Any = None,
+        horizon: int | None = None,
+        start: Literal["shown", "late"] = "shown",
+        news: bool = True,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(
+            self, observations=observations, actions=actions, max_delay=max_delay, rewards=rewards,
+            first_action=first_action, horizon=horizon, start=start, news=news,
+        )  # fmt: skip
+        gym.Wrapper.__init__(self, env if isinstance(env, gym.Env) else ProblemEnv(env))
+        base: Any = self.env.unwrapped
+        self._base = base if isinstance(base, ProblemEnv) else None
+        self.horizon = self._find_horizon(horizon)
+        if isinstance(env, Delayed):
+            self._rule = self._read_problem(env, observations)
+        else:
+            given = 0 if observations is None else observations
+            self._rule = read_delay(given, max_delay, "observations")
+        self._given = env if isinstance(env, Delayed) else None
+        self._command_rule = read_delay(actions, max_delay, "actions")
+        self._first, self._rewards, self._start = first_action, rewards, start
+        require(flag("news", news), if_given(whole, "max_delay", max_delay))
+        self._refuse(observations is None and not isinstance(env, Delayed))
+        queue = self._rule.max_delay
+        if self.horizon is not None:
+            queue = min(queue, self.horizon - 1)
+        self.packing = Packing(
+            self.env.observation_space, self.env.action_space, queue,
+            waited=min(self._rule.longest, queue), commands=self._command_rule.max_delay,
+            horizon=self.horizon, start_late=start == "late", news=news,
+        )  # fmt: skip
+        self.observation_space = self.packing.space
+        acts = self.action_space
+        self._numbers: range | None = None  # of the actions, if they are numbers
+        if isinstance(acts, gym.spaces.Discrete):
+            self._numbers = range(int(acts.start), int(acts.start + acts.n))
+        self._rng: np.random.Generator | None = None
+        self._over = True
+
+    def _find_horizon(self, horizon: int | None) -> int | None:
+        if horizon is not None:
+            require(whole("horizon", horizon, 1, MOST_STEPS))
+            return int(horizon)
+        if self._base is not None:
+            base: int = self._base.model.horizon
+            return base
+        return None if self.env.spec is None else self.env.spec.max_episode_steps
+
+    def _read_problem(self, delayed: Delayed, observations: Delay | None) -> DelayRule:
+        """The delay of a problem that has one."""
+        base = self._base
+        if observations is not None or base is None:
+            raise ModelError("the problem has its own law of the delay; leave observations out")
+        laws = delayed.delay_of
+        if laws.one is not None:
+            return DelayRule(delayed.max_delay, laws.one)
+
+        def find_law(h: int, i: Any, k: Any) -> DelayKernel:
+            here = base.states[int(i)]
+            return laws(*here, delayed.done(*here, base.actions[int(k)]))
+
+        return DelayRule(delayed.max_delay, None, find_law)
+
+    def _refuse(self, nothing: bool) -> None:
+        found = one_of("rewards", self._rewards, ("shown", "at once"))
+        found += one_of("start", self._start, ("shown", "late"))
+        late = self._command_rule.max_delay > 0
+        if nothing and not late:
+            found.append("nothing is late; give observations=, actions=, or both")
+        if late and self._starts_randomly and not self._command_rule.constant:
+            found.append('first_action="random" needs a constant delay of the actions')
+        if late and not self._starts_randomly and self._first not in self.action_space:
+            found.append(
+                f"first_action is {self._first!r}; expected an action of {self.action_space}, "
+                "which is executed while no command has come"
+            )
+        require(found)
+
+    @property
+    def _starts_randomly(self) -> bool:
+        return isinstance(self._first, str) and self._first == "random"
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode.
+
+        options={"deltas": (...)} plays the given inter-arrival times instead of drawn ones; other
+        options go to the environment.
+        """
+        require(
+            if_given(check_seed, "seed", seed),
+            if_given(instance, "options", options, Mapping, "a mapping"),
+        )
+        options = dict(options or {})
+        self._deltas = options.pop("deltas", None)
+        observation, info = self.env.reset(seed=seed, options=options or None)
+        if seed is not None or self._rng is None:
+            # A stream of its own: the base draws the same numbers as without this wrapper.
+            self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+        self._step, self._over, self._flags = 1, False, (False, False)
+        self._line, self._commands = self._make_lines(self._rng)
+        self._actions = list[Any]()
+        self._executed = list[Any]()
+        self._moves = list[tuple[Transition, ...]]()  # of a problem
+        self._messages = [self._make_message(observation, info, 0.0)]
+        return self._show(self._line.shown)[:2]
+
+    def _make_lines(self, rng: np.random.Generator) -> tuple[Arrivals, Commands]:
+        first = 0
+        if self._start == "late":
+            first = self._rule.draw(0, 0, None, None, rng)[1]
+        commands = Commands(self._first, [])
+        if self._starts_randomly and self.packing.commands:
+            self.action_space.seed(int(rng.integers(2**31)))
+            drawn = [self.action_space.sample() for _ in range(self.packing.commands)]
+            commands = Commands(drawn[0], list(enumerate(drawn, start=1)))
+        return Arrivals(first), commands
+
+    def _make_message(self, observation: Any, info: dict[str, Any], paid: float) -> Message:
+        # An environment may write the next step into the same array and the same dictionary.
+        try:
+            seen, told = copy_value(observation), copy_value(info)
+        except Exception as problem:
+            raise ModelError(
+                f"an observation or info cannot be copied ({problem}), so it cannot be shown late; "
+                "leave out of info what is not data, such as locks and open files"
+            ) from problem
+        line = self._commands
+        return Message(seen, told, paid, line.in_force, line.since, line.on_way)
+
+    def step(self, action: Any) -> Step:
+        """Sends an action; what is due is shown."""
+        if self._over:
+            raise ModelError("step() in an episode that is over; call reset() first")
+        if self._numbers is not None and not (
+            (type(action) is int and action in self._numbers) or action in self.action_space
+        ):
+            raise ModelError(f"action is {show(action)}; expected one of {self.action_space}")
+        action = copy_value(action)
+        self._actions.append(action)
+        paid = 0.0 if any(self._flags) else self._move_base(action)
+        self._step += 1
+        at_end = self._flags[1] or (self.horizon is not None and self._step > self.horizon)
+        arrived = self._line.advance(self._step, everything=at_end)
+        self._over = at_end or (any(self._flags) and self._line.shown == len(self._messages))
+        if at_end and not any(self._flags):
+            self._flags = (False, True)
+        observation, info, shown_pay = self._show(arrived)
+        reward = shown_pay if self._rewards == "shown" else paid
+        terminated, truncated = self._flags if self._over else (False, False)
+        return observation, reward, terminated, truncated, info
+
+    def _move_base(self, action: Any) -> float:
+        """The base executes what is in force, unseen: Delta_h and o_{h+1}. What it paid."""
+        h, rng, before = self._step, self._rng, self._true
+        assert rng is not None
+        if self.packing.commands:
+            late = self._commands.delay
+            lag = self._command_rule.draw_command(late, h, before, action, rng)
+            self._commands.send(h, action, lag)
+            action = self._commands.in_force
+        delta, delay = self._rule.draw(self._line.delay, h, before, action, rng)
+        if self._deltas is not None:
+            delta = int(self._deltas[h - 1])
+            delay = self._rule.follow(self._line.delay, delta)
+        # A copy: an environment may change its action, which is shown later and can be sent again.
+        given = copy_value(action)
+        observation, reward, terminated, truncated, info = self.env.step(given)
+        self._line.send(delta, delay)
+        self._flags = (bool(terminated), bool(truncated))
+        self._messages.append(self._make_message(observation, info, float(reward)))
+        self._executed.append(action)
+        self._moves.append(() if self._base is None else self._base.moves)
+        return float(reward)
+
+    @property
+    def _true(self) -> Any:
+        """The present observation of the base, which the agent need not have seen."""
+        return self._messages[-1].observation
+
+    def _show(self, arrived: int) -> tuple[Observation, dict[str, Any], float]:
+        t = self._line.shown
+        news = self._messages[t - arrived : t]
+        pending = () if self._over else self._actions[max(t - 1, 0) :]
+        waited = 0 if self._over else self._line.waited(self._step)
+        last = self._messages[t - 1] if t else self._nothing
+        observation = self.packing.pack(self._step, last, pending, waited, news, t)
+        info = copy_value(news[-1].info) if news else {}
+        if self._over:
+            line = self._line
+            info["late"] = {"deltas": tuple(line.deltas), "delays": tuple(line.delays)}
+        return observation, info, sum([message.paid for message in news], 0.0)
+
+    @property
+    def _nothing(self) -> Message:
+        """What stands for an observation before the first one."""
+        first = self._messages[0]
+        blank = create_zero_array(self.packing.seen)
+        return Message(blank, {}, 0.0, first.in_force, first.since, first.on_way)
+
+    @cached_property
+    def _behind(self) -> Behind:
+        first, start_late = self._first, self._start == "late"
+        if self.packing.commands and not self._starts_randomly:
+            first = find_naming(self.env, None).action(first)
+        rules = self._rule, self._command_rule
+        return Behind(self.env, self.horizon, *rules, first, self._given, start_late)
+
+    @cached_property
+    def _informed(self) -> Behind:
+        return attrs.evolve(self._behind, known_successors=True)
+
+    @cached_property
+    def _naming(self) -> Naming:
+        """With late actions a state is the (x, y) of a model: y holds the commands on their way."""
+        late = self.packing.commands or not isinstance(self.env.unwrapped, ProblemEnv)
+        return find_naming(self.env, None if late else self._behind.delayed)
+
+    def state_of(self, observation: Observation) -> Seen:
+        """(h, last shown state, queue, waited), as `LatePlan.action` takes it.
+
+        A state of a discrete space is a number; a state of a problem is what its plan calls so.
+        With late actions it is (x, y) of `LateActions`: y has the commands that were on their way.
+
+        >>> import pkd_delay
+        >>> from pkd_delay.models.tables import two_state_chain
+        >>> late = pkd_delay.DelayedMDP.constant(two_state_chain(), 1)
+        >>> env, plan = pkd_delay.LateEnv(late), pkd_delay.plan(late)
+        >>> observation, _ = env.reset(seed=0)
+        >>> env.state_of(observation), plan.action(*env.state_of(observation))
+        (Seen(step=1, state=0, queue=(), waited=0), 0)
+        """
+        require(instance("observation", observation, Mapping, "one that reset() or step() gave"))
+        if "step" not in observation:
+            raise ModelError("observation has no step: give LateEnv(..., horizon=H)")
+        if not observation.get("seen", 1):
+            raise ModelError("nothing has been shown yet, so there is no state")
+        state = self._naming.state(observation["observation"])
+        if self.packing.commands:
+            on_way = self.packing.read(observation, "on_way", "sent")
+            state = self._add_commands(state, observation["in_force"], on_way, observation["since"])
+        queue = self.packing.read(observation, "pending", "age")
+        actions = tuple(map(self._naming.action, queue))
+        return Seen(int(observation["step"]), state, actions, int(observation["waited"]))
+
+    def _add_commands(self, state: Any, in_force: Any, on_way: Iterable[Any], since: Any) -> Any:
+        """(x, y) of a `LateActions` from a state of its base."""
+        (x, y), name, line = self._naming.read(state), self._naming.action, self._behind.line
+        waited = int(since) if line is not None and line.counts else 0
+        return x, transforms.OnWay(y, name(in_force), Queue(map(name, on_way)), waited)
+
+    def place_of(self, observation: Observation, model: PartiallyKnownMDP) -> tuple[int, Any, Any]:
+        """(h, x, y) of a late model, as `OptimisticLearner.act` and `pkd.Plan.action` take it."""
+        seen = self.state_of(observation)
+        x, y = seen.state if self.packing.commands else self._naming.read(seen.state)
+        if isinstance(model, Augmented):
+            x, y = model.place(x, y, seen.queue, seen.waited)
+        return seen.step, x, y
+
+    def ask(
+        self, policy: LatePlan | pkd.Plan | pkd.OptimisticLearner, observation: Observation
+    ) -> Any:
+        """What a plan of `problem()`, or a learner of its model, does now, as `step` takes it."""
+        if isinstance(policy, LatePlan):
+            return self.code_of(policy.action(*self.state_of(observation)))
+        wanted = "a plan of problem(), or a learner of its model"
+        require(instance("policy", policy, (pkd.Plan, pkd.OptimisticLearner), wanted))
+        act = policy.act if isinstance(policy, pkd.OptimisticLearner) else policy.action
+        return self.code_of(act(*self.place_of(observation, policy.compiled.model)))
+
+    @property
+    def late(self) -> LateEnv:
+        """This wrapper, for `env.get_wrapper_attr("late")` where others are around it."""
+        return self
+
+    def code_of(self, action: Any) -> Any:
+        """The action of the environment for one of the problem: the inverse of what is shown."""
+        return self._naming.code(action)
+
+    def commands_of(self, observation: Observation) -> tuple[Any, tuple[Any, ...]]:
+        """(command in force, commands on their way), when the last shown state was."""
+        on_way = self.packing.read(observation, "on_way", "sent")
+        name = self._naming.action
+        return name(observation["in_force"]), tuple(map(name, on_way))
+
+    def episode(self) -> DelayedEpisode:
+        """Everything about the episode, once it is over.
+
+        `episode().augmented(model)` is what `OptimisticLearner.observe` takes.
+        """
+        if not self._over or self._rng is None or self.horizon is None:
+            raise ModelError(
+                "episode(): expected an episode that is over, of an environment with a horizon; "
+                "states and delays are not shown before"
+            )
+        problem, name, told = self._base, self._naming, self._messages
+        states = [name.state(message.observation) for message in told]
+        if problem is None and self._flags[0] and self._behind.table is not None:
+            states[-1] = self._behind.table.name_end(states[-1])
+        actions = tuple(map(name.action, self._actions))
+        moves = list(self._moves) if problem else self._make_moves(states)
+        opening = problem.opening if problem else ()
+        if self.packing.commands:
+            states = [
+                self._add_commands(state, m.in_force, m.on_way, m.since)
+                for state, m in zip(states, told, strict=True)
+            ]
+            ys = [y for _, y in states]
+            opening = tuple(_put_on_way(move, ys[0]) for move in opening)
+            steps = zip(ys, actions, ys[1:], moves, strict=False)
+            moves = [retell(*step) for step in steps]
+        return DelayedEpisode(
+            self.horizon, tuple(states), actions, tuple(self._line.deltas),
+            tuple(self._line.delays), tuple(moves), opening,
+            final=problem.final if problem else 0.0, start_delay=self._line.start_delay,
+        )  # fmt: skip
+
+    def _make_moves(self, states: Sequence[Any]) -> list[tuple[Transition, ...]]:
+        """The moves of an environment whose observations are its states."""
+        return [
+            (Transition(states[t], None, self._naming.action(a), states[t + 1], None, told.paid),)
+            for t, (a, told) in enumerate(zip(self._executed, self._messages[1:], strict=True))
+        ]
+
+    def problem(self, *, known_successors: bool = False) -> pkd.Problem:
+        """The exact problem behind this environment, for `pkd_delay.plan` and `pkd_delay.learn`.
+
+        It needs a transition table (FrozenLake, CliffWalking, Taxi, or a problem of `pkd`), one law
+        of the delay of observations, and one of the actions. It is a `Delayed`, unless the actions
+        alone are late. known_successors: a learner of a table knows which states can follow.
+
+        >>> import pkd_delay
+        >>> lake = gym.make("FrozenLake-v1")
+        >>> env = LateEnv(lake, observations=1, horizon=20)
+        >>> round(pkd_delay.plan(env.problem()).value, 6)
+        0.089623
+        """
+        return (self._informed if known_successors else self._behind).problem
+
+
+def _put_on_way(move: Transition, first: transforms.OnWay) -> Transition:
+    """A chance move of the base before the first command."""
+    y, y_next = (first._replace(y=y) for y in (move.y, move.y_next))
+    return attrs.evolve(move, y=y, y_next=y_next)

@@ -1,0 +1,8 @@
+"""Laws of the delay: forms, files, fits to logs, tests of their assumptions."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from pkd.lazy import submodules
+
+    __getattr__ = submodules(__name__)

@@ -1,0 +1,8 @@
+"""Shipped models with a delay in mind."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+    from pkd.lazy import submodules
+
+    __getattr__ = submodules(__name__)
