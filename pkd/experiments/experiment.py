@@ -205,8 +205,11 @@ def _compute(jobs: list[Job], workers: int | Executor) -> Iterator[tuple[Job, Ru
                         yield left.pop(job.key), run
                         deaths = 0
                 finally:
-                    for future in futures:
-                        future.cancel()
+                    if not isinstance(workers, int):
+                        # A pool of our own cancels them when it ends: its thread fails on a future
+                        # that others have cancelled.
+                        for future in futures:
+                            future.cancel()
         except BrokenExecutor as problem:
             if any(process.exitcode == UNGUARDED for process in started):
                 raise ModelError(
