@@ -10,8 +10,6 @@ import attrs
 
 from pkd.model import CHANCE, Branch, ModelError, PartiallyKnownMDP, UnknownReward, sure
 
-__all__ = ["Landed", "Landing", "NoiseMDP"]
-
 
 @attrs.frozen
 class Landing:

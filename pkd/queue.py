@@ -23,18 +23,6 @@ import attrs
 
 from pkd.expect import require, whole
 
-__all__ = [
-    "HOLE",
-    "Look",
-    "Queue",
-    "Veil",
-    "find_queue",
-    "get_part",
-    "hide",
-    "parts",
-    "replace_part",
-]
-
 
 class Queue:
     """First in, first out, inside y: y itself, or anywhere in (named) tuples and attrs classes.

@@ -33,8 +33,6 @@ from pkd_delay.laws.kernel import DelayKernel
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["SHOWN", "TRAN", "Augmented"]
-
 SHOWN: Final = -1  # the paper's counter -1
 TRAN: Final = -2
 _EMPTY: Final = Queue()

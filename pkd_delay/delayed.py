@@ -36,8 +36,6 @@ from pkd_delay.unknown import DelayFeature, Queued, UnknownDelay, share_one_law
 if TYPE_CHECKING:
     from pkd.model import Law
 
-__all__ = ["AugmentedSizes", "DelayLawKind", "Delayed", "DelayedMDP"]
-
 DelayLawKind = Literal["known", "unknown"]
 GivenLaws = OneLaw | Mapping[tuple[int, int], OneLaw] | ArrayLike  # of a DelayedMDP
 SHOWN_FINDINGS = 5  # bad rows of one table that are named; the rest is counted

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pkd.model import Law
     from pkd_delay.delayed import Delayed
 
-__all__ = ["DelayedEpisode", "TrueBase", "simulate"]
-
 MOVE_BYTES = 100  # of a record of one move, at least
 # (h, last shown state, queue, waited) -> action
 LatePolicy = Callable[[int, Any, tuple[Any, ...], int], Hashable]

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pkd.engine.compiled import Truth
     from pkd.model import Law
 
-__all__ = ["DelayLaw", "HindsightPlayer"]
-
 SHOWN_FINDINGS = 5
 
 

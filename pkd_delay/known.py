@@ -19,8 +19,6 @@ from pkd_delay.laws.kernel import DelayKernel, DelayOf, OneOrMany, per_action
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["KnownDelay", "Pending", "find_form", "find_largest"]
-
 
 class Pending(NamedTuple):
     """The y of a `KnownDelay`."""

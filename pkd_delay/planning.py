@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pkd.planning.stationary import Stationary
     from pkd.rules import Rule
 
-__all__ = ["DelayedPlan", "DelayedStationary", "learn", "name_counts", "optimistic_plan", "plan"]
-
 BOUNDS = "or give gap=0.01 for bounds on the optimum and a policy between them"
 Counts = dict[Any, dict[Any, float]]  # {z: {x': n}}
 T = TypeVar("T")

@@ -15,8 +15,6 @@ from pkd.show.tables import format_table
 from pkd_delay.delayed import Delayed
 from pkd_delay.episodes import DelayedEpisode, simulate
 
-__all__ = ["LatePlan"]
-
 
 class LatePlan(ABC):
     """A policy for every step of a delayed problem."""

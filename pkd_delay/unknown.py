@@ -31,11 +31,6 @@ from pkd_delay.laws.kernel import ArrivalQuestion, DelayKernel, InterArrival, fi
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = [
-    "Arrival", "DelayFeature", "Hindsight", "Lessons", "Move", "Queued", "UnknownDelay",
-    "next_depth", "share_one_law",
-]  # fmt: skip
-
 
 class Move(NamedTuple):
     """The feature of a tran: the paper's z = (s, a, tran), with the base's feature for (s, a)."""

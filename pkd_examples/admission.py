@@ -24,8 +24,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Admission", "admission", "picture"]
-
 
 @attrs.frozen(kw_only=True)
 class Admission(pkd.PartiallyKnownMDP):

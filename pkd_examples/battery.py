@@ -26,8 +26,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Battery", "battery", "picture", "price_chain"]
-
 MOVES = {"sell": -1, "hold": 0, "buy": 1}
 
 

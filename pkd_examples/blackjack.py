@@ -24,8 +24,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Blackjack", "blackjack", "picture", "score"]
-
 # (sum with aces as 1, can an ace count as 11, number of cards; 3 stands for more)
 Hand = tuple[int, bool, int]
 EMPTY: Hand = (0, False, 0)

@@ -16,8 +16,6 @@ from pkd_examples.kuhn import kuhn
 from pkd_examples.option import american_put
 from pkd_examples.problem import Problem
 
-__all__ = ["facts"]
-
 
 def facts() -> Iterator[tuple[str, float, float, float]]:
     """The facts of the domains beyond delays."""

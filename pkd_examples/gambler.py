@@ -22,8 +22,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Gambler", "gambler", "picture"]
-
 
 @attrs.frozen(kw_only=True)
 class Gambler(pkd.NoiseMDP):

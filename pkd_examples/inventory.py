@@ -31,8 +31,6 @@ from pkd_examples.problem import Problem, choose_first, show_numbers
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Inventory", "inventory", "picture", "poisson"]
-
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MORNING = pkd.sure(None)  # no demand has been seen yet
 

@@ -26,8 +26,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Kuhn", "kuhn", "opponent_law", "picture"]
-
 CARDS = "JQK"  # the lowest first
 FOLDS, SHOWDOWNS = ("bp", "pbp"), ("pp", "bb", "pbb")
 OVER = "over"

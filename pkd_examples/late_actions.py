@@ -27,8 +27,6 @@ from pkd_examples.tank import IDLE, command_chart, tank
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["late_actions", "picture"]
-
 
 def late_actions(
     *,

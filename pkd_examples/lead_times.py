@@ -27,8 +27,6 @@ from pkd.model import Branch
 from pkd.transforms import Travel
 from pkd_examples.inventory import Inventory
 
-__all__ = ["ARRIVES", "InventoryWithLeadTimes"]
-
 ARRIVES = "arrives"
 
 

@@ -24,8 +24,6 @@ from pkd_examples.tank import command_chart, tank
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["missing_observations", "picture"]
-
 
 def missing_observations(
     *,

@@ -25,8 +25,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AmericanPut", "american_put", "picture"]
-
 CLOSED = "closed"
 
 

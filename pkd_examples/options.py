@@ -16,10 +16,6 @@ import attrs
 
 from pkd import expect
 
-__all__ = [
-    "check_options", "flag", "listed", "number", "options_of", "probability", "weigh", "whole",
-]  # fmt: skip
-
 Entry = TypeVar("Entry", bound=Callable[..., object])
 Value = TypeVar("Value")
 

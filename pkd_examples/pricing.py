@@ -24,8 +24,6 @@ from pkd_examples.problem import Problem, choose, show_numbers
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Pricing", "picture", "pricing"]
-
 
 @attrs.frozen(kw_only=True)
 class Pricing(pkd.NoiseMDP):

@@ -18,8 +18,6 @@ import pkd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Problem", "choose", "choose_first", "show_numbers"]
-
 Model = TypeVar("Model", bound=pkd.PartiallyKnownMDP)
 
 

@@ -18,8 +18,6 @@ from pkd_examples.problem import choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["IDLE", "command_chart", "tank"]
-
 ACTIONS = ("drain", "idle", "fill")
 IDLE = 1
 

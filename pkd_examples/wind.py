@@ -23,8 +23,6 @@ from pkd_examples.problem import Problem, choose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Wind", "picture", "wind"]
-
 FOUR = {"left": (0, -1), "right": (0, 1), "up": (1, 0), "down": (-1, 0)}
 EIGHT = FOUR | {
     "up-left": (1, -1),

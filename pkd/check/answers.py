@@ -18,8 +18,6 @@ from pkd.explore import TooManyStatesError, explore, overrides
 from pkd.explore.graph import Graph
 from pkd.model import CHANCE, END, Branch, Known, PartiallyKnownMDP, UnknownReward
 
-__all__ = ["Answers", "Careful", "Move", "State", "is_action", "walk_model"]
-
 State = tuple[Any, Any]  # (x, y)
 Move = tuple[str, Any, Any, Any]  # (method that was asked, x, y, action); None in a CHANCE state
 

@@ -17,11 +17,6 @@ import numpy as np
 
 from pkd.model import ModelError
 
-__all__ = [
-    "FAILED", "TOLERANCE", "Questions", "call", "hashable", "is_distribution", "is_mass",
-    "is_number", "is_whole", "judge_masses", "same", "show", "state",
-]  # fmt: skip
-
 TOLERANCE: Final = 1e-9  # how far a sum of probabilities may be from 1
 _WIDEST: Final = 80  # characters of a value that a message shows
 _NAMES: Final = {

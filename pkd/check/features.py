@@ -15,8 +15,6 @@ from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_wh
 from pkd.explore import overrides
 from pkd.model import UnknownReward
 
-__all__ = ["CHECKS"]
-
 
 def check_outcomes(answers: Answers) -> Iterator[str]:
     """The outcomes of z are a non-empty list of distinct hashable values."""

@@ -17,8 +17,6 @@ from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, sho
 from pkd.explore import overrides
 from pkd.model import CHANCE, END
 
-__all__ = ["CHECKS", "LAST_CHECKS", "check_size"]
-
 
 def check_horizon(answers: Answers) -> Iterator[str]:
     """H is a positive whole number."""

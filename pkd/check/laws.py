@@ -13,8 +13,6 @@ from typing import Any
 from pkd.check.asking import TOLERANCE, Questions, is_number, judge_masses, show
 from pkd.model import ModelError, normalise
 
-__all__ = ["checked_law", "read_law"]
-
 Range = tuple[float, float]
 
 

@@ -15,8 +15,6 @@ from pkd.check.asking import call, hashable, is_distribution, judge_masses, show
 from pkd.explore.graph import CHANCE_STATE, CHANCES, SETTLED, Graph
 from pkd.model import Known
 
-__all__ = ["CHECKS", "check_chance_cycles"]
-
 
 def check_rows(answers: Answers) -> Iterator[str]:
     """A row is a non-empty list of branches."""

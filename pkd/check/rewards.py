@@ -19,8 +19,6 @@ from pkd.explore.graph import Graph
 from pkd.explore.sizes import RETURNS, may_overflow, sweep_returns
 from pkd.model import UnknownReward
 
-__all__ = ["CHECKS"]
-
 
 def check_rewards(answers: Answers) -> Iterator[str]:
     """A reward is a finite number, or an UnknownReward."""

@@ -30,8 +30,6 @@ from pkd.expect import fraction, key, require, show
 from pkd.model import Known, Law, ModelError, PartiallyKnownMDP
 from pkd.problem import Problem, as_model
 
-__all__ = ["FeatureTest", "SampleReport", "check_samples"]
-
 _STRENGTHS: Final = (4.0, 32.0)  # samples that pooled frequencies weigh against one context
 _WARM_UPS: Final = (0, 8)  # samples per outcome that only train a predictor; 0: none
 _COMPARED: Final = 12  # groups among which the two that disagree most are looked for

@@ -19,8 +19,6 @@ from pkd.check.asking import TOLERANCE, Questions, call, is_distribution, judge_
 from pkd.model import Known
 from pkd.tables.tabular import TabularMDP
 
-__all__ = ["Truth", "compare_truth"]
-
 Law = Mapping[State, float]  # of (x', y')
 Truth = Callable[[Any, Any, Any], Law] | Mapping[tuple[Any, Any, Any], Law] | TabularMDP
 Joint = dict[Any, dict[Any, float]]  # y' -> {x': probability of (x', y')}

@@ -15,8 +15,6 @@ from pkd.expect import require
 from pkd.model import ModelError
 from pkd.tables.findings import TOLERANCE, normalise_segments, sum_segments
 
-__all__ = ["ArrayLaw", "find_array"]
-
 SHOWN = 5  # rows that are named
 
 

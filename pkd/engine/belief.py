@@ -15,8 +15,6 @@ import numpy as np
 from pkd.model import ModelError
 from pkd.optimism import EXACT, NUMPY, ONE_ROUND, Facts, Pairs, PythonRule
 
-__all__ = ["CONSTANTS", "N_ARRAYS", "Asking", "Belief", "Tally", "World", "find_belief_fault"]
-
 Floats = np.ndarray  # float64
 NOTHING = np.zeros((0, 0))  # what most rules are told
 PORTION = 1 << 15  # numbers that a rule in numpy is given at once: they stay in the cache

@@ -35,8 +35,6 @@ from pkd.explore.sizes import (
 from pkd.files.values import key_of
 from pkd.model import ModelError, UnknownReward
 
-__all__ = ["Counts", "Structure", "reward_limits", "two_values"]
-
 # {z: {x': n}}, of an unknown reward {feature: {value: n}}
 Counts = Mapping[Any, Mapping[Any, float]]
 OUTCOME_BYTES = 90  # measured: an outcome of a feature in all laws, counts and beliefs of a learner

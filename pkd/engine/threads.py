@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pkd.workers import available
 
-__all__ = ["Crew", "get_threads", "set_threads"]
-
 PORTIONS = 8  # per thread and level
 # Columns of one portion of a thread that works alone: a fraction of a second.
 PORTION_SIZE = 5e6

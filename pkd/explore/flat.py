@@ -20,8 +20,6 @@ from pkd.model import ModelError
 if TYPE_CHECKING:
     from pkd.explore.graph import Graph
 
-__all__ = ["Flat", "QueuesMatterError", "find_levels", "flatten"]
-
 DECIDE, CHANCE_STATE, STOP = 0, 1, 2  # what a node is
 STEP, LAST, CHANCES, SETTLED = range(4)  # parts: decisions, last ones, CHANCE states, settlement
 

@@ -15,18 +15,6 @@ from pkd.expect import require, whole
 from pkd.model import ModelError
 from pkd.workers import memory
 
-__all__ = [
-    "MOST_SECONDS",
-    "MOST_STEPS",
-    "TooLargeError",
-    "find_max_bytes",
-    "find_max_states",
-    "read_resident",
-    "refuse_bytes",
-    "refuse_seconds",
-    "refuse_steps",
-]
-
 VARIABLE = "PKD_MAX_STATES"
 SHARE = 0.5  # of the memory of this machine that an explicit walk may take
 WALK_SHARE = 0.6  # of it that the process may hold when it asks again during the walk

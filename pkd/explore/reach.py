@@ -9,8 +9,6 @@ from pkd.episode import list_branches
 from pkd.explore.walk import read_start
 from pkd.model import CHANCE, END, Known, PartiallyKnownMDP
 
-__all__ = ["reach"]
-
 State = tuple[Any, Any]
 
 

@@ -34,8 +34,6 @@ from pkd.explore.index import (
 from pkd.model import ROUNDING, Known, ModelError, UnknownReward
 from pkd.queue import Look, hide
 
-__all__ = ["Reader"]
-
 LOOKED = -1  # in place of a cell: the move looks at one more entry
 MANY_BRANCHES = 20_000  # after so many, hiding queues is given up if it saves too little
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Segments", "accumulate", "lengths_to_ptr", "spread", "take"]
-
 Array = np.ndarray
 
 

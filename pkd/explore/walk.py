@@ -28,8 +28,6 @@ from pkd.explore.index import PROBABILITY_SLACK, Index, Manner, is_pair
 from pkd.explore.reader import Reader
 from pkd.model import ModelError, PartiallyKnownMDP, normalise
 
-__all__ = ["read_start", "walk"]
-
 
 def read_start(
     model: PartiallyKnownMDP, *, strict: bool = True

@@ -21,8 +21,6 @@ from pkd.planning.plan import Plan, make_plan, seed_words
 from pkd.results.run import CertifiedInterval
 from pkd.rules.schedule import NEVER, Replan
 
-__all__ = ["Learning"]
-
 MOST_EPOCHS = 62  # 2^62 episodes are NEVER
 # The parts of a belief that counts and time change.
 KEPT = ("p", "mean", "n", "ell", "radius", "told")

@@ -20,8 +20,6 @@ from pkd.progress import watch
 from pkd.tables.unknown import OVER
 from pkd.workers import memory
 
-__all__ = ["Environment", "Reader", "TableReader", "drive"]
-
 
 class Environment(Protocol):
     """The part of Gymnasium's interface that is used."""

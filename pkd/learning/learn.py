@@ -38,8 +38,6 @@ from pkd.rules import Rule, as_rule
 from pkd.rules.schedule import NAMED, NEVER, Replan, Schedule, read_schedule, schedule_for
 from pkd.workers import memory
 
-__all__ = ["Trial", "learn"]
-
 CHUNK_SECONDS = 0.25  # how often progress is shown and a checkpoint may be written
 CHECKPOINT_SECONDS = 5.0
 # Lower values are computed at the first plan after the episodes have grown by this factor.

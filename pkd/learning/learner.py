@@ -21,8 +21,6 @@ from pkd.results.run import CertifiedInterval
 from pkd.rules import Rule, as_rule, from_config
 from pkd.rules.schedule import Schedule, schedule_for
 
-__all__ = ["OptimisticLearner"]
-
 KIND = "OptimisticLearner"  # what a saved file says that it is
 
 

@@ -14,8 +14,6 @@ from pkd.model import ModelError
 from pkd.optimism import Certified, Optimism
 from pkd.planning.plan import estimate_seconds
 
-__all__ = ["Estimator", "divisor_of", "narrow", "prove", "split"]
-
 MANY = 4  # outcomes; with so many or fewer the set of a feature is as narrow
 EXACT_SECONDS = 0.2  # of a sweep: where it takes longer, reported intervals are the quick ones
 

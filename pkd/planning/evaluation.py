@@ -33,8 +33,6 @@ from pkd.progress import working
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["Evaluation", "evaluate"]
-
 STEP_SECONDS = 2e-4  # measured: of one step of a small model
 MOST_VALUES = 1_000_000  # values that the law of a return may have
 SHOWN_FINDINGS = 10

@@ -23,8 +23,6 @@ from pkd.problem import as_model, unpack
 from pkd.tables.sparse import SparseTable
 from pkd.tables.tabular import TabularMDP
 
-__all__ = ["flatten"]
-
 MOST_ENTRIES = 50_000_000  # of the table, S x A x S: 400 megabytes
 
 

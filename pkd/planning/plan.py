@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from pkd.planning.evaluation import Evaluation
     from pkd.planning.stationary import Stationary
 
-__all__ = ["Plan", "Policy", "optimistic_plan", "plan", "resolve"]
-
 HEADER = ("step", "x", "y", "action", "value")
 SHOWN_ROWS = 30  # lines of a printed table
 FORMS = EXACT, SUM, MAX, HOEFFDING, CERTIFIED, NUMPY

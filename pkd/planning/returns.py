@@ -31,8 +31,6 @@ from pkd.model import ModelError
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["Choices", "find_moments", "find_return_law"]
-
 LIVE_PER_VALUE = 4  # pairs (state, paid so far) that may be held for each value of the law
 CHUNK = 1 << 21  # moves that are followed at once
 NOISE = 1e-12  # sums that differ by less, relative to the largest one, differ by rounding

@@ -38,10 +38,6 @@ from pkd.problem import as_model, unpack
 from pkd.progress import watch
 from pkd.workers import memory
 
-__all__ = [
-    "RandomisedError", "Simulator", "check_policy", "find_policy_fault", "read_weights", "simulate",
-]  # fmt: skip
-
 BULK = 100_000  # episodes of one compiled call: an interrupt is answered between two of them
 MOVE_BYTES = 100  # of a record of one move, at least
 SLACK = 1e-9  # by which probabilities may miss 1

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pkd.engine.compiled import Truth
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["DiscountedProblem", "Interval", "Stationary", "discounted"]
-
 
 @attrs.frozen
 class Interval:

@@ -22,8 +22,6 @@ from pkd.model import CHANCE, END, Branch, ModelError, PartiallyKnownMDP, Unknow
 from pkd.planning.simulation import find_policy_fault, read_weights
 from pkd.wrapped import Wrapped
 
-__all__ = ["UnderPolicy"]
-
 FOLLOW = "follow"
 
 

@@ -12,8 +12,6 @@ from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy
 from pkd.results.run import Run
 
-__all__ = ["read_policy"]
-
 
 def read_policy(path: str | Path, model: Model) -> Policy:
     """The policy of a file, whatever wrote it, for its model; anything else is a ModelError.

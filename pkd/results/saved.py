@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from pkd.planning.plan import Plan
     from pkd.results.run import Run
 
-__all__ = [
-    "ARRAYS", "CertifiedInterval", "Words", "describe", "read_fields", "read_plans", "refuse_unfit",
-]  # fmt: skip
-
 ARRAYS = ("upper_values", "policy_values", "returns", "lower_values", "plans")
 # The parts of a belief that a file keeps; the rest follows.
 BELIEF = ("p", "mean", "n", "ell", "radius", "told")

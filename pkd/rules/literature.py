@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 else:  # the command line lists these rules without it
     np = lazy.Heavy("numpy")
 
-__all__ = ["KLUCRL", "OPSRL", "UCRL2", "BayesUCBVI"]
-
 
 @attrs.frozen
 class KLUCRL(PythonRule):

@@ -11,8 +11,6 @@ import attrs
 from pkd.expect import fraction, number, show, whole
 from pkd.model import ModelError
 
-__all__ = ["Replan", "Schedule", "read_schedule", "schedule_for"]
-
 
 def _is_factor(value: object) -> bool:
     return not number("factor", value, 1.0, above=True)

@@ -23,11 +23,6 @@ import numpy as np
 
 from pkd.model import ModelError
 
-__all__ = [
-    "FEW", "FEWEST", "LEVEL", "Interval", "mean_interval", "median_interval", "say_mean",
-    "share_interval",
-]  # fmt: skip
-
 LEVEL = 0.95
 FEWEST = 3  # seeds of an interval of a mean
 FEW = "few"  # what a table says in place of an interval

@@ -13,8 +13,6 @@ from pkd.show.tables import is_numeric
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Picture", "Table", "make_table", "render"]
-
 EMPTY = ("", "None")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pkd.planning.plan import Plan
     from pkd.results.run import Run
 
-__all__ = ["list_rows", "show_plan", "show_run"]
-
 MOST_LINES = 12  # of the table of a policy
 MOST_STATES = 30  # of its picture
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from pkd.planning.plan import Plan
 
-__all__ = ["order_states", "plot_policy"]
-
 MOST = 60  # states that a picture shows
 SHOWN = 40  # states if there are more
 SAMPLE = 2000  # episodes by which the states are chosen if there are more

@@ -10,8 +10,6 @@ from pkd.model import ModelError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PICTURES", "save_figure"]
-
 PICTURES = ("eps", "jpeg", "jpg", "pdf", "pgf", "png", "ps", "svg", "svgz", "tif", "tiff", "webp")
 # Fonts are embedded whole, as journals ask; text of an SVG is drawn, so that it needs no font.
 EMBEDDED: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path"}

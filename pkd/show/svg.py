@@ -12,8 +12,6 @@ from pkd.show.plots import COLOURS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["drawing", "inline"]
-
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:

@@ -19,8 +19,6 @@ from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.optimism import Certified
 from pkd.theory.bounds import Bound
 
-__all__ = ["certified_bound", "largest_evidence"]
-
 LOSS = 1 / (1 - 1 / e)  # what a count may fall behind its expectation, by exp(-x) <= 1 - x / LOSS
 DEVIATION, RANGE = 2 * sqrt(2), 7 / 3  # of one step: 2 sqrt(2 Var C) + (7/3) R C
 

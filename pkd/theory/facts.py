@@ -17,8 +17,6 @@ from pkd.planning.plan import optimistic_plan, plan
 from pkd.results.run import Run
 from pkd.tables.tabular import TabularMDP
 
-__all__ = ["facts"]
-
 
 def facts() -> Iterator[tuple[str, float, float, float]]:
     """The facts of the core."""

@@ -31,8 +31,6 @@ from pkd.results.run import CertifiedInterval
 from pkd.theory.bounds import explicit
 from pkd.theory.unrolled import Unrolled
 
-__all__ = ["Inspection", "Lemma", "bennett", "empirical_bernstein", "inspect_proof"]
-
 SURPLUS = (28.0, 660.0)  # of the square root and of the rest, in the lemma on surpluses
 SUM_OF_U = 4.0
 ROUNDING = 1e-9  # of R

@@ -18,8 +18,6 @@ from pkd.explore.sizes import measure
 from pkd.model import CHANCE, END, Known, Law, ModelError, PartiallyKnownMDP
 from pkd.theory.bounds import support_log, union_log
 
-__all__ = ["Part", "Unrolled"]
-
 Node = tuple[int, Any, Any]  # (step, x, y)
 Array = Any  # a number, or an array of them
 

@@ -20,8 +20,6 @@ from pkd.wrapped import NOTHING, Instead
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["ACTS", "COMES", "SENDS", "LateActions", "OnWay"]
-
 SENDS: Final = "sends"  # the agent sends a command; or the base is at a CHANCE state or its end
 COMES: Final = "comes"  # the oldest command on its way comes now
 ACTS: Final = "acts"  # the base moves by the command in force

@@ -22,8 +22,6 @@ from pkd.wrapped import NOTHING, Instead
 if TYPE_CHECKING:
     from pkd.model import Branch
 
-__all__ = ["CHOOSES", "LOST", "REPLAYS", "Missing", "Since"]
-
 CHOOSES: Final = "chooses"  # the agent acts; or the base is at a CHANCE state or its end
 REPLAYS: Final = "replays"  # a state is shown: the base moves by the queued actions
 LOST: Final = "lost"  # the same after the last action, and nobody sees it

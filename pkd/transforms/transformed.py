@@ -16,8 +16,6 @@ from pkd.wrapped import Instead, Interleaved
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Transformed", "find_commands"]
-
 
 class Transformed(Interleaved):
     """A model made of a base whose unknown features stay the only unknown ones.

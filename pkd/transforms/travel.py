@@ -16,8 +16,6 @@ import attrs
 from pkd.expect import fraction, require, whole
 from pkd.model import ModelError, normalise
 
-__all__ = ["Line", "Travel"]
-
 TOLERANCE = 1e-9  # by how much probabilities may miss 1
 JUST_NOW = -1  # `waited` when an entry has come in this very step
 

@@ -18,11 +18,6 @@ from pkd import expect
 from pkd.model import ModelError
 from pkd.problem import Found, Pair, Problem, find, installed, parse_options
 
-__all__ = [
-    "TRANSFORMERS", "FlagParser", "add_model", "as_number", "as_type", "find_model",
-    "find_problem", "find_words", "fraction", "model_arguments", "positive", "set_words",
-]  # fmt: skip
-
 T = TypeVar("T")
 TRANSFORMERS = "pkd.transformers"
 NO_MODEL = (

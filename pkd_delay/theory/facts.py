@@ -13,8 +13,6 @@ from pkd_delay.planning import plan
 from pkd_delay.theory.bounds import DelaySizes
 from pkd_delay.theory.remez import best_approximation
 
-__all__ = ["facts"]
-
 
 def facts() -> Iterator[tuple[str, float, float, float]]:
     """The facts of late observations."""

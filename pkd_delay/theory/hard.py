@@ -25,8 +25,6 @@ from pkd_delay.theory.bounds import DelaySizes
 from pkd_delay.theory.l1 import matching_degree
 from pkd_delay.theory.remez import Prior, moment_matching_priors
 
-__all__ = ["HardInstance", "InstancePrior", "code_mdp", "tree_levels"]
-
 Floats = NDArray[np.float64]
 
 

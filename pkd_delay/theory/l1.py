@@ -22,20 +22,6 @@ from numpy.typing import NDArray
 import pkd
 from pkd_delay.theory.remez import Prior, best_approximation, moment_matching_priors
 
-__all__ = [
-    "Divergence",
-    "Proposition",
-    "divergence",
-    "divergence_bound",
-    "expansion",
-    "matching_degree",
-    "plug_in",
-    "polynomial_estimate",
-    "proposition",
-    "sample",
-    "smallest_dimension",
-]
-
 
 def sample(theta: Sequence[float], n: int, seed: int = 0) -> NDArray[np.int64]:
     """Counts of n samples; (d, 2): row i holds how often (i, 0) and (i, 1) were drawn."""

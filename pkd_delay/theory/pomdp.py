@@ -17,8 +17,6 @@ import attrs
 import pkd
 from pkd_delay.delayed import DelayedMDP
 
-__all__ = ["POMDP", "Latent", "delayed_pomdp", "unobservable_pomdp"]
-
 Belief = Mapping[Hashable, float]
 
 

@@ -21,14 +21,6 @@ import attrs
 
 import pkd
 
-__all__ = [
-    "BERNSTEIN",
-    "BestApproximation",
-    "Prior",
-    "best_approximation",
-    "moment_matching_priors",
-]
-
 BERNSTEIN = 0.2801694990238691  # the limit of k delta_k (Varga and Carpenter, 1985)
 
 

@@ -23,16 +23,6 @@ import pkd
 from pkd.expect import fraction, require, whole
 from pkd_delay.delayed import DelayedMDP
 
-__all__ = [
-    "Formula",
-    "assignments_of",
-    "blind_mdp",
-    "delayed",
-    "played_by",
-    "rounds_for_gap",
-    "value_of",
-]
-
 Assignment = tuple[bool, ...]
 
 

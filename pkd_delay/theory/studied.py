@@ -19,8 +19,6 @@ from pkd_delay.delayed import DelayedMDP
 from pkd_delay.theory.bounds import DelaySizes
 from pkd_delay.theory.hard import InstancePrior
 
-__all__ = ["Board", "board", "hard_instance"]
-
 STATES, ACTIONS, HORIZON, DEGREE = 52, 2, 32, 2  # sizes that meet the conditions of Theorem 3
 NOISES = 3
 

@@ -10,8 +10,6 @@ import numpy as np
 from pkd.engine.jit import jit
 from pkd.engine.nodes.kernels import CHANCES, LAST, STEP
 
-__all__ = ["all_agree"]
-
 
 @jit(nogil=True)
 def all_agree(g, prime, branch_p, law, paid, paid_reward, present, layers, v, settled):

@@ -8,8 +8,6 @@ from pkd.engine.belief import Belief
 from pkd.engine.nodes.kernels import Program
 from pkd.explore.segments import Segments
 
-__all__ = ["Asked"]
-
 Array = np.ndarray
 
 

@@ -23,8 +23,6 @@ from pkd.explore.sizes import sweep_returns
 from pkd.model import ModelError
 from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND
 
-__all__ = ["NodeEngine"]
-
 # Numbers that one compiled call of a sweep reads: a fraction of a second.
 PORTION_SIZE = 2e7
 KEPT_BYTES = 1 << 28  # of the values that are kept for questions

@@ -20,8 +20,6 @@ from pkd.explore.flat import Flat
 from pkd.explore.graph import CHANCE_STATE, CHANCES, LAST, SETTLED, STEP, Graph
 from pkd.explore.segments import accumulate, lengths_to_ptr, spread, take
 
-__all__ = ["assemble_program", "assemble_walk"]
-
 Array = np.ndarray
 
 

@@ -14,8 +14,6 @@ from pkd.engine.stripes.passes import Layout
 from pkd.engine.stripes.table import MISSING, Branch, Stripe, StripeTable
 from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["StripeArrays", "cover", "find_deciding_columns", "to_arrays"]
-
 # Values of V that a tile reads: a quarter of a megabyte stays in a core's cache.
 TILE_VALUES = 1 << 15
 

@@ -34,8 +34,6 @@ from pkd.optimism import EXACT, SUM, Bonus
 if TYPE_CHECKING:
     from pkd.engine.nodes.engine import NodeEngine
 
-__all__ = ["StripeEngine"]
-
 KEPT_CELLS = 50_000_000  # bytes allowed for caching reachable states per layer
 PATH = 3  # columns of a path: law row, outcome, note
 MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered

@@ -17,8 +17,6 @@ from pkd.engine.stripes.lookup import Places, fills
 from pkd.engine.stripes.table import MISSING, Action, Branch, Stripe, StripeTable
 from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["inline"]
-
 
 def inline(table: StripeTable, stripes: list[Stripe]) -> list[Stripe]:
     """CHANCE stripes that only pass on, or that have one user, become part of their users."""

@@ -16,8 +16,6 @@ import numpy as np
 from pkd.engine.stripes.table import Stripe
 from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["Places", "fills", "find_windows"]
-
 
 def find_windows(
     start: list[tuple[int, int, float]], stripes: list[Stripe], horizon: int

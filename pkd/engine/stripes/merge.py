@@ -13,8 +13,6 @@ from bisect import bisect_left, bisect_right
 
 from pkd.engine.stripes.table import Action, Branch, Stripe, StripeTable
 
-__all__ = ["merge"]
-
 _Members = dict[tuple[int, int, int], Stripe]  # (part, level, x) -> its stripe in one stretch
 _Moves = dict[int, tuple[int, int]]  # start of a copy -> (length, start of the original)
 

@@ -34,8 +34,6 @@ from pkd.engine.stripes.merge import merge
 from pkd.engine.stripes.table import Action, Stripe, StripeTable
 from pkd.explore.graph import CHANCES, LAST, SETTLED, STEP
 
-__all__ = ["Layout", "cut", "drop_zeros", "keep", "reduce"]
-
 # A merge may enable an inlining, and that a merge. No shipped model changes after three rounds.
 ROUNDS = 3
 MOST_CUTS = 64  # pieces into which one stripe may be cut

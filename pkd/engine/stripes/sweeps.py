@@ -25,8 +25,6 @@ from pkd.engine.stripes.table import StripeTable
 from pkd.engine.threads import Crew, get_threads
 from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND, Bonus
 
-__all__ = ["Derived", "Memory", "StripeSweeps"]
-
 NONE = np.zeros((0, 0))
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
 ASKED = 1 << 18  # pairs that are gathered for a rule in numpy at once

@@ -28,8 +28,6 @@ from pkd.explore.index import intern
 from pkd.model import ModelError
 from pkd.queue import HOLE, Queue, find_queue, get_part, replace_part
 
-__all__ = ["Action", "Branch", "Stripe", "StripeTable", "build_table"]
-
 MISSING = -(2**62)  # in a row of laws: this x has no such branch
 # Most branches of a stripe whose x lead to different columns; beyond it, several stripes are
 # cheaper.
