@@ -8,14 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-import gymnasium
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from quantecon.markov import DiscreteDP, backward_induction
-from scipy.optimize import linprog
 
 import pkd
 from tests import reference
@@ -237,101 +232,6 @@ def test_the_gambler_of_sutton_and_barto(large: bool, capital: int, chance: floa
     """From these capitals bold play is optimal and needs two tosses, so a horizon of 3 suffices."""
     model = pkd.compile(Gambler(capital, tosses=3), large=large)
     assert pkd.plan(model, {"coin": {1: 0.4, -1: 0.6}}).value == pytest.approx(chance, abs=1e-12)
-
-
-def random_table(
-    seed: int, states: int, actions: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """P (S, A, S) with some zeros, and r (S, A) of both signs."""
-    rng = np.random.default_rng(seed)
-    weights = (
-        rng.random((states, actions, states)) * (rng.random((states, actions, states)) < 0.6)
-        + 1e-3 * np.eye(states)[:, None, :]
-    )
-    return weights / weights.sum(axis=2, keepdims=True), rng.normal(size=(states, actions))
-
-
-def tabular_plan(problem: pkd.TabularMDP) -> pkd.Plan:
-    return pkd.plan(problem.model(), problem.law())
-
-
-@pytest.mark.parametrize(("states", "actions", "horizon"), [(1, 1, 1), (4, 3, 6), (9, 2, 12)])
-def test_a_table_equals_a_dynamic_program_over_arrays(
-    states: int, actions: int, horizon: int
-) -> None:
-    p, r = random_table(states, states, actions)
-    v = np.zeros(states)
-    for _ in range(horizon):
-        v = (r + p @ v).max(axis=1)
-    start = np.arange(1.0, states + 1) / np.arange(1, states + 1).sum()
-    assert tabular_plan(pkd.TabularMDP(p, r, horizon, start=start)).value == pytest.approx(
-        start @ v, abs=1e-10
-    )
-
-
-def test_a_table_equals_quantecons_backward_induction() -> None:
-    p, r = random_table(7, states=6, actions=3)
-    horizon = 8
-    with pytest.warns(
-        UserWarning, match="beta=1"
-    ):  # there is no infinite-horizon solution, and none is asked for
-        ddp = DiscreteDP(r, p, 1.0)
-    v, sigma = backward_induction(ddp, horizon)
-    for s in range(6):
-        problem = pkd.TabularMDP(p, r, horizon, start=s)
-        plan = tabular_plan(problem)
-        assert plan.value == pytest.approx(v[0][s], abs=1e-10)
-        [(_, x, y)] = reference.starts(problem.model())
-        assert plan.action(1, x, y) == sigma[0][s]
-
-
-def test_a_table_equals_a_linear_program() -> None:
-    """min sum_h,s V_h(s) with V_h(s) >= r(s,a) + P(s,a) V_{h+1} for all (h, s, a), V_{H+1} = 0."""
-    states, actions, horizon = 4, 3, 5
-    p, r = random_table(11, states, actions)
-    rows, right = [], []
-    for h in range(horizon):
-        for s in range(states):
-            for a in range(actions):
-                row = np.zeros((horizon + 1, states))
-                row[h, s] -= 1.0
-                row[h + 1] += p[s, a]
-                rows.append(row[:horizon].ravel())
-                right.append(-r[s, a])
-    solution = linprog(
-        np.ones(horizon * states),
-        A_ub=np.array(rows),
-        b_ub=right,
-        bounds=(None, None),
-        method="highs",
-    )
-    values = [tabular_plan(pkd.TabularMDP(p, r, horizon, start=s)).value for s in range(states)]
-    assert values == pytest.approx(np.asarray(solution.x)[:states].tolist(), abs=1e-7)
-
-
-def test_river_swim() -> None:
-    """Osband's RiverSwim with 6 states: left is sure, right fights the current.
-
-    .005 at the near end, 1 at the far end.
-    """
-    p, r = np.zeros((6, 2, 6)), np.zeros((6, 2))
-    r[0, 0], r[5, 1] = 0.005, 1.0
-    for s in range(6):
-        p[s, 0, max(s - 1, 0)] = 1.0
-        p[s, 1, min(s + 1, 5)] += 0.35
-        p[s, 1, s] += 0.6
-        p[s, 1, max(s - 1, 0)] += 0.05
-    p[0, 1] = [0.4, 0.6, 0, 0, 0, 0]
-    p[5, 1] = [0, 0, 0, 0, 0.4, 0.6]
-    assert tabular_plan(pkd.TabularMDP(p, r, 20)).value == pytest.approx(3.3972639592, abs=1e-9)
-
-
-@pytest.mark.parametrize(("horizon", "chance"), [(20, 0.199132700835), (100, 0.744190287829)])
-def test_frozen_lake_from_gymnasium(horizon: int, chance: float) -> None:
-    env = gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=True)
-    assert tabular_plan(pkd.TabularMDP.from_gymnasium(env, horizon)).value == pytest.approx(
-        chance, abs=1e-10
-    )
 
 
 class Blocks(pkd.PartiallyKnownMDP):
