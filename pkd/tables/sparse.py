@@ -96,6 +96,8 @@ class SparseTable:
     def _make(cls, shape: Shape, given: Any) -> SparseTable:
         from scipy.sparse import csr_array
 
+        if len(shape) == 4 and shape[0] == 1:
+            shape = shape[1:]  # one table does not change
         size = (int(np.prod(shape[:-1])), shape[-1])
         matrix = csr_array(given, shape=size, dtype=np.float64, copy=True)
         matrix.check_format(full_check=True)

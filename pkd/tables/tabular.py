@@ -73,7 +73,11 @@ def _transitions(value: Any) -> Any:
     first = value
     while isinstance(first, list | tuple) and first:
         first = first[0]
-    return SparseTable.of_matrices(value) if is_sparse(first) else _frozen_array(value)
+    if is_sparse(first):
+        return SparseTable.of_matrices(value)
+    found = _frozen_array(value)
+    one = isinstance(found, np.ndarray) and found.ndim == 4 and len(found) == 1
+    return found[0] if one else found  # one table does not change
 
 
 def _start(value: Any) -> Any:

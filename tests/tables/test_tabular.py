@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from scipy.sparse import coo_array
 
 import pkd
 from pkd.tables.tabular import TabularMDP
@@ -351,3 +352,14 @@ def test_the_law_is_the_table(seed: int) -> None:
 def test_the_law_has_no_entry_for_a_pair_that_does_not_exist() -> None:
     assert (2, 0) not in TabularMDP(**TWO).law()
     assert (-1, 0) not in TabularMDP(**TWO).law()
+
+
+@pytest.mark.parametrize("make", [np.asarray, coo_array], ids=["dense", "sparse"])
+def test_one_table_with_an_axis_of_steps_does_not_change(make: Any) -> None:
+    """The horizon of a table with one for each step may be 1."""
+    p, r = [[[0.5, 0.5], [0.1, 0.9]], [[0.2, 0.8], [1.0, 0.0]]], [[0.0, 1.0], [2.0, 3.0]]
+    plain = pkd.TabularMDP(p, r, 3)
+    axis = pkd.TabularMDP(make(np.array([p])), [r], 3)
+    assert axis.transitions.shape == plain.transitions.shape
+    assert axis.law()[0, 1] == {0: 0.1, 1: 0.9}
+    assert pkd.plan(axis).value == pkd.plan(plain).value
