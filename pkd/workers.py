@@ -6,12 +6,20 @@ of them did what.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread, current_thread, main_thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["available", "limit_processes", "memory", "spread"]
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+__all__ = ["available", "hold_interrupts", "limit_processes", "memory", "open_pool", "spread"]
 
 Result = TypeVar("Result")
+STUCK_SECONDS = 2.0  # after which a dead process or the thread of a dead pool is given up
 UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not tell
 MOST_PROCESSES = 61  # of one pool on Windows
 
@@ -60,30 +68,94 @@ def spread(
                 kept[number] = results[-1]
             done()
         return results
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import as_completed
+
+    finished = {} if kept is None else kept
+    with open_pool(min(workers, len(jobs))) as pool:
+        with hold_interrupts():
+            numbers = {pool.submit(function, *job): number for number, job in enumerate(jobs)}
+        for future in as_completed(numbers):
+            finished[numbers[future]] = future.result()
+            done()
+    return [finished[number] for number in range(len(jobs))]
+
+
+@contextmanager
+def open_pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of processes that ends with the block, together with the jobs that still run.
+
+    Submit within `hold_interrupts`. The thread of the pool has ended, too, so that it neither
+    prints a traceback later nor keeps this process from ending.
+    """
+    from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     # Not by fork: a process whose threads hold locks, as those of parallel kernels may, must not be
     # forked.
-    with ProcessPoolExecutor(
-        limit_processes(min(workers, len(jobs))), get_context("spawn"), initializer=_one_thread
-    ) as pool:
-        waiting = [pool.submit(function, *job) for job in jobs]
-        try:
-            numbers = {future: number for number, future in enumerate(waiting)}
-            for future in as_completed(waiting):
-                result = future.result()
-                if kept is not None:
-                    kept[numbers[future]] = result
-                done()
-        except BaseException:
+    pool = ProcessPoolExecutor(
+        limit_processes(count), get_context("spawn"), initializer=_start_worker
+    )
+    try:
+        yield pool
+    finally:
+        with hold_interrupts():
+            parts: Any = pool  # typeshed has other types for what is private
+            started, manager = list(parts._processes.values()), parts._executor_manager_thread
+            results, calls = parts._result_queue, parts._call_queue
+            for process in started:
+                process.kill()
+            for process in started:
+                process.join(STUCK_SECONDS)
+            # The manager may wait for the other half of a result: that pipe has an end now.
+            results._writer.close()
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return [future.result() for future in waiting]
+            if manager is not None:
+                manager.join(STUCK_SECONDS)
+                # Before Python 3.11.7 it waits until half a job has been sent. Not sooner: two
+                # threads must not close one end.
+                if manager.is_alive():
+                    calls._reader.close()
+                    manager.join(STUCK_SECONDS)
 
 
-def _one_thread() -> None:
-    """Workers share the machine by processes and not by threads as well; numba reads this when it
-    is imported.
+@contextmanager
+def hold_interrupts() -> Iterator[None]:
+    """An interrupt comes at the end of the block; processes that start in it never get one."""
+    handler = signal.getsignal(signal.SIGINT)
+    hold = current_thread() is main_thread() and handler is not None
+    block = hasattr(signal, "pthread_sigmask")
+    seen = []
+    if hold:
+        signal.signal(signal.SIGINT, lambda *_: seen.append(True))
+    if block:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        if block:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if hold:
+            signal.signal(signal.SIGINT, handler)
+        if seen:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _start_worker() -> None:
+    """One thread, no interrupts, and an end if the parent is killed: it would wait forever.
+
+    Workers share the machine by processes and not by threads as well; numba reads this when it is
+    imported, and fails if it changes later.
     """
-    os.environ["NUMBA_NUM_THREADS"] = "1"
+    if "numba" not in sys.modules:
+        os.environ["NUMBA_NUM_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where no signal can be blocked
+
+    from multiprocessing import parent_process
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=watch, daemon=True, name="pkd-parent").start()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +37,44 @@ def test_an_error_of_a_job_is_the_error_of_all(workers: int) -> None:
     with pytest.raises(pkd.ModelError) as caught:
         spread(fails, [(1,), (2,), (3,)], workers)
     assert caught.value.findings == ("job 2 is bad", "twice")
+
+
+def make_large(size: int) -> bytes:
+    return bytes(size)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signal is sent to one process there")
+@pytest.mark.parametrize("size", [1, 50_000_000])
+def test_an_interrupt_ends_all_workers_at_once(tmp_path: Path, size: int) -> None:
+    """A worker that is killed half way through a large result leaves nobody who waits for it."""
+    script, said = tmp_path / "script.py", tmp_path / "said"
+    script.write_text(
+        "import signal\nfrom pkd.workers import spread\nfrom test_workers import make_large\n"
+        'if __name__ == "__main__":\n'
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    try:\n"
+        f"        spread(make_large, [({size},)] * 100_000, 2, lambda: print(1, flush=True))\n"
+        "    except KeyboardInterrupt:\n"
+        '        print("interrupted")\n'
+    )
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    with said.open("wb") as file:
+        main = subprocess.Popen(
+            [sys.executable, str(script)],
+            stdout=subprocess.PIPE,
+            stderr=file,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    assert main.stdout is not None
+    assert main.stdout.readline() == b"1\n"
+    time.sleep(0.05)
+    main.send_signal(signal.SIGINT)
+    try:
+        out = main.communicate(timeout=60)[0]
+    finally:
+        main.kill()
+    assert out.splitlines()[-1] == b"interrupted"
+    assert (main.returncode, said.read_text()) == (0, "")
 
 
 def test_there_is_at_least_one_worker() -> None:

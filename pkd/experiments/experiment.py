@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import os
 import pickle
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    ProcessPoolExecutor,
-    as_completed,
-)
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import BrokenExecutor, Executor, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
-from multiprocessing import current_process, get_context, parent_process
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +29,7 @@ from pkd.optimism import Optimism
 from pkd.progress import count
 from pkd.results.run import Run
 from pkd.rules.schedule import Schedule
-from pkd.workers import limit_processes
+from pkd.workers import hold_interrupts, open_pool
 
 __all__ = ["compare", "connect_dask", "experiment", "run_grid"]
 
@@ -191,11 +185,16 @@ def _compute(jobs: list[Job], workers: int | Executor) -> Iterator[tuple[Job, Ru
             yield job, run
         return
     left, deaths = {job.key: job for job in jobs}, 0
+    processes, given = (workers, None) if isinstance(workers, int) else (0, workers)
     started: list[Any] = []
     while left:
         try:
-            with _open_pool(workers) as pool:
-                futures = {pool.submit(run_job, job): job for job in left.values()}
+            where: AbstractContextManager[Executor] = (
+                nullcontext(given) if given else open_pool(processes)
+            )
+            with where as pool:
+                with nullcontext() if given else hold_interrupts():
+                    futures = {pool.submit(run_job, job): job for job in left.values()}
                 started = list((getattr(pool, "_processes", None) or {}).values())
                 try:
                     for future in as_completed(futures):
@@ -205,11 +204,10 @@ def _compute(jobs: list[Job], workers: int | Executor) -> Iterator[tuple[Job, Ru
                         yield left.pop(job.key), run
                         deaths = 0
                 finally:
-                    if not isinstance(workers, int):
-                        # A pool of our own cancels them when it ends: its thread fails on a future
-                        # that others have cancelled.
-                        for future in futures:
-                            future.cancel()
+                    # A pool of our own ends with its jobs. Its thread would fail on a future that
+                    # others have cancelled.
+                    for future in futures if given else ():
+                        future.cancel()
         except BrokenExecutor as problem:
             if any(process.exitcode == UNGUARDED for process in started):
                 raise ModelError(
@@ -236,38 +234,6 @@ def _name_job(job: Job) -> Iterator[None]:
         yield
     except ModelError as problem:
         raise ModelError([f"{job}: {finding}" for finding in problem.findings]) from problem
-
-
-@contextmanager
-def _open_pool(workers: int | Executor) -> Iterator[Executor]:
-    """A pool of processes that ends with the block, or the executor that the user gave."""
-    if not isinstance(workers, int):
-        yield workers
-        return
-    # Not by fork: a process whose threads hold locks must not be forked.
-    pool = ProcessPoolExecutor(
-        limit_processes(workers), get_context("spawn"), initializer=_leave_with_parent
-    )
-    try:
-        yield pool
-    finally:
-        # Running jobs are dropped, too: an interrupt must not wait for them.
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-
-
-def _leave_with_parent() -> None:
-    """A worker whose parent was killed would wait for work forever."""
-
-    def watch() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="pkd-parent").start()
 
 
 def _check_workers(workers: Any, jobs: Iterable[Job]) -> None:
