@@ -14,6 +14,7 @@ import pkd_delay.long.plan
 import pkd_delay.models.autoscaler
 import pkd_delay.models.tables
 import pkd_delay.planning
+import pkd_delay.production
 import pkd_delay.theory
 import pkd_delay.theory.bounds
 import pkd_delay.transforms.blind
