@@ -6,8 +6,12 @@ partially known MDP again. So MVP-Delayed is the core's generic algorithm on the
 nothing else. `__init__.pyi` lists all names.
 """
 
+import importlib.abc
+import importlib.util
 import sys
-from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
 from pkd import lazy
 
@@ -18,7 +22,29 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# `gymnasium.make("pkd_delay:...")` imports this package to register its ids. Where Gymnasium is not
-# there yet, nobody asks, and importing it would cost time.
+class _Registrar(importlib.abc.MetaPathFinder):
+    """Registers the ids of late environments when somebody imports Gymnasium.
+
+    `import pkd_delay` must not import Gymnasium, which takes time and may not be there.
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_and_register(module: ModuleType) -> None:
+                run(module)
+                importlib.import_module("pkd_delay.envs")
+
+            spec.loader.exec_module = run_and_register  # type: ignore[method-assign]
+        return spec
+
+
 if "gymnasium" in sys.modules:
-    import_module("pkd_delay.envs")
+    importlib.import_module("pkd_delay.envs")
+else:
+    sys.meta_path.insert(0, _Registrar())

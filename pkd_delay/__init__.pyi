@@ -23,8 +23,9 @@ from pkd_delay import rivals as rivals
 from pkd_delay import theory as theory
 from pkd_delay.delayed import Delayed as Delayed
 from pkd_delay.delayed import DelayedMDP as DelayedMDP
-from pkd_delay.envs import late_vector as late_vector
 from pkd_delay.envs.late_env import LateEnv as LateEnv
+from pkd_delay.envs.late_vector import LateVectorEnv as LateVectorEnv
+from pkd_delay.envs.late_vector import late_vector as late_vector
 from pkd_delay.envs.late_view import FlatLateEnv as FlatLateEnv
 from pkd_delay.known import KnownDelay as KnownDelay
 from pkd_delay.laws.kernel import DelayChain as DelayChain

@@ -1,7 +1,7 @@
 """Exact returns in the registered late environments: optimal, ignoring the delay, at random.
 
 pkd benchmark
-pkd benchmark LateTwoState-d1-v0 --recompute
+pkd benchmark pkd/LateTwoState-d1-v0 --recompute
 pkd benchmark --recompute --csv benchmark.csv
 """
 

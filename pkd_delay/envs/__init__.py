@@ -1,30 +1,27 @@
 """Ready-made late environments: importing this module registers their ids with Gymnasium.
 
-`gymnasium.make("pkd_delay.envs:LateFrozenLake-d2-v0")` imports it. `"pkd_delay:LateFrozenLake-..."`
-works, too, if Gymnasium was imported before `pkd_delay`. An id names a base, and how it is late:
-d2 shows every observation 2 steps late, a2 executes every action 2 steps late, the other words are
-in `LAWS`. `pkd_delay.envs.benchmark` has the exact optimum of each id.
+`import pkd_delay` does it, before or after `import gymnasium`; then
+`gymnasium.make("pkd/LateFrozenLake-d2-v0")` makes one. `"pkd_delay:pkd/LateFrozenLake-d2-v0"` needs
+no import. An id names a base, and how it is late: d2 shows every observation 2 steps late, a2
+executes every action 2 steps late, the other words are in `LAWS`. `pkd_delay.envs.benchmark` has
+the exact optimum of each id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import gymnasium as gym
 from gymnasium.envs.registration import WrapperSpec
 
-from pkd import ModelError
-from pkd.expect import function, require, whole
-
 if not TYPE_CHECKING:
     from pkd.lazy import submodules
 
     __getattr__ = submodules(__name__)
 
-__all__ = ["TASKS", "Task", "late_vector"]
+__all__ = ["TASKS", "Task"]
 
 # Random laws of Delta; delays are at most MAX_DELAY.
 LAWS: Mapping[str, Mapping[int, float]] = {
@@ -32,7 +29,6 @@ LAWS: Mapping[str, Mapping[int, float]] = {
     "bursty": {-1: 0.5, 0: 0.3, 3: 0.2},  # seldom news, then several at once
 }
 MAX_DELAY = 3
-MOST_COPIES = 1_000_000
 TOY = "gymnasium.envs.toy_text"
 
 
@@ -57,7 +53,7 @@ class Task:
     @property
     def id(self) -> str:
         """What `gymnasium.make` takes."""
-        return f"Late{self.base.name}-{self.lateness}-v0"
+        return f"pkd/Late{self.base.name}-{self.lateness}-v0"
 
     @property
     def late(self) -> dict[str, Any]:
@@ -111,45 +107,6 @@ def make_autoscaler() -> gym.Env[Any, Any]:
     from pkd_delay.models.autoscaler import autoscaler
 
     return ProblemEnv(autoscaler())
-
-
-def late_vector(
-    env: str | Callable[[], gym.Env[Any, Any]],
-    num_envs: int,
-    *,
-    asynchronous: bool = False,
-    flat: bool = False,
-    **late: Any,
-) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Several late copies of an environment that step together; `late` goes to `LateEnv`.
-
-    `env` is an id, or a function that makes one. asynchronous: each copy in its own process. flat:
-    observations are vectors, as in `FlatLateEnv`.
-
-    >>> import pkd_delay
-    >>> vector = pkd_delay.late_vector("CartPole-v1", 3, observations=2)
-    >>> vector.reset(seed=0)[0]["observation"].shape
-    (3, 4)
-    """
-    require(
-        [] if isinstance(env, str) else function("env", env, "that makes an environment, or an id"),
-        whole("num_envs", num_envs, 1, MOST_COPIES),
-    )
-    kind = gym.vector.AsyncVectorEnv if asynchronous else gym.vector.SyncVectorEnv
-    return kind([partial(_make_copy, env, flat, late)] * num_envs)
-
-
-def _make_copy(
-    env: str | Callable[[], gym.Env[Any, Any]], flat: bool, late: dict[str, Any]
-) -> gym.Env[Any, Any]:
-    from pkd_delay.envs.late_env import LateEnv
-    from pkd_delay.envs.late_view import FlatLateEnv
-
-    try:
-        made = LateEnv(gym.make(env) if isinstance(env, str) else env(), **late)
-    except gym.error.Error as problem:
-        raise ModelError(f"env is {env!r}: {' '.join(str(problem).split())}") from None
-    return FlatLateEnv(made) if flat else made
 
 
 for _task in TASKS.values():

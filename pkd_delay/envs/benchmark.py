@@ -49,7 +49,7 @@ def normalised_score(id: str, value: float) -> float:  # noqa: A002  # Gymnasium
     an agent that sees what it should not.
 
     >>> import pkd_delay
-    >>> round(pkd_delay.envs.benchmark.normalised_score("LateTwoState-d1-v0", 9.1), 12)
+    >>> round(pkd_delay.envs.benchmark.normalised_score("pkd/LateTwoState-d1-v0", 9.1), 12)
     1.0
     """
     scores = read_scores()
@@ -84,7 +84,7 @@ def compute_scores(id: str) -> Scores:  # noqa: A002  # Gymnasium's own word
     from pkd_delay.envs import TASKS
     from pkd_delay.envs.late_env import LateEnv
 
-    env: Any = gym.make(f"pkd_delay.envs:{id}")
+    env: Any = gym.make(id)
     late = env.get_wrapper_attr("late")
     if not isinstance(late, LateEnv) or late.horizon is None:
         raise ModelError(f"{id} is not a late environment with a horizon")

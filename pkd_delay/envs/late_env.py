@@ -27,7 +27,14 @@ from pkd_delay.envs.late_problem import Behind
 from pkd_delay.envs.late_view import Message, Observation, Packing, copy_value
 from pkd_delay.envs.problem_env import Naming, ProblemEnv, find_naming
 from pkd_delay.episodes import DelayedEpisode
-from pkd_delay.laws.arrivals import Arrivals, Commands, Delay, DelayRule, read_delay
+from pkd_delay.laws.arrivals import (
+    Arrivals,
+    Commands,
+    Delay,
+    DelayRule,
+    SensorArrivals,
+    read_delay,
+)
 from pkd_delay.laws.kernel import DelayKernel
 from pkd_delay.policies import LatePlan
 from pkd_delay.transforms.late_actions import retell
@@ -58,16 +65,21 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
     `env` is a Gymnasium environment, or a problem of `pkd`; a `Delayed` brings its own law.
     `observations` is a constant delay in steps, or the law {Delta: probability}, or a function
     (h, observation, action) -> law of the step, the present observation and the executed action,
-    or `Lags` or a `DelayChain`. `actions` is the same for the commands: the newest command that has
-    come is executed, and `first_action` before any has come ("random": a constant delay begins with
-    random commands on their way, which the agent sees). `rewards` are paid when the observation
-    that they lead to is "shown", or "at once", which tells more than the observations do. `horizon`
-    is the number of steps of an episode, by default the environment's own limit. `start` "late"
-    lets the first observation travel, too. `news=False` leaves the list of news out.
+    or `Lags` or a `DelayChain`. For an observation that is a dictionary it may also be
+    {sensor: delay or law}, and `max_delay` {sensor: steps}: then every sensor has its own line.
+    `actions` is the same for the commands: the newest command that has come is executed, and
+    `first_action` before any has come ("random": a constant delay begins with random commands on
+    their way, which the agent sees). By default it is the action that does nothing, if the space
+    has one: zeros of a box, nothing of a multi-binary space, the NOOP of an Atari game. `rewards`
+    are paid when the observation that they lead to is "shown", or "at once", which tells more than
+    the observations do, or by a delay or law of their own, in order. `horizon` is the number of
+    steps of an episode, by default the environment's own limit. `start` "late" lets the first
+    observation travel, too. `end` "at once" ends an episode together with the base. `news=False`
+    leaves the list of news out.
 
     The observation at the beginning of step h is a dictionary:
 
-        step         h; after the last action H + 1. Left out if there is no horizon
+        step         [h]; after the last action [H + 1]. Left out if there is no horizon
         observation  the last one that was shown, o_t
         age          h - t: by how many steps it is old, which is the number of pending actions
         waited       steps since it was shown; 0: it is fresh
@@ -75,9 +87,13 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         news         all of them, oldest first, padded
         pending      the actions a_t, ..., a_{h-1} whose effect is not shown yet, padded
         seen         0 before the first observation; only with start="late"
+        ages         how old the reading of each sensor is; only with a law for each sensor
         in_force, since, on_way, sent   only with late actions, and as late as the observation: the
                      command that was executed last, for how long it had been in force, the commands
                      on their way (padded), and how many these are
+
+    With a law for each sensor `observation` holds the newest reading of each, and everything else
+    (age, news, pending, rewards, info) is about the steps of which all sensors have been shown.
 
     An episode that the base ends (terminated) is over for the agent when its last observation is
     shown; actions until then do nothing and pay nothing. One that reaches the horizon or is
@@ -96,41 +112,59 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
     def __init__(
         self,
         env: Any,
-        observations: Delay | None = None,
+        observations: Delay | Mapping[str, Delay] | None = None,
         actions: Delay = 0,
-        max_delay: int | None = None,
-        rewards: Literal["shown", "at once"] = "shown",
+        max_delay: int | Mapping[str, int] | None = None,
+        rewards: Delay | Literal["shown", "at once"] = "shown",
         *,
         first_action: Any = None,
         horizon: int | None = None,
         start: Literal["shown", "late"] = "shown",
+        end: Literal["shown", "at once"] = "shown",
         news: bool = True,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self, observations=observations, actions=actions, max_delay=max_delay, rewards=rewards,
-            first_action=first_action, horizon=horizon, start=start, news=news,
+            first_action=first_action, horizon=horizon, start=start, end=end, news=news,
         )  # fmt: skip
         gym.Wrapper.__init__(self, env if isinstance(env, gym.Env) else ProblemEnv(env))
         base: Any = self.env.unwrapped
         self._base = base if isinstance(base, ProblemEnv) else None
         self.horizon = self._find_horizon(horizon)
+        most = None if isinstance(max_delay, Mapping) else max_delay
+        self._sensors: dict[str, DelayRule] | None = None
         if isinstance(env, Delayed):
             self._rule = self._read_problem(env, observations)
+        elif _names_sensors(observations):
+            self._sensors = self._read_sensors(observations, max_delay)
+            self._rule = DelayRule(max(rule.max_delay for rule in self._sensors.values()), None)
         else:
             given = 0 if observations is None else observations
-            self._rule = read_delay(given, max_delay, "observations")
+            self._rule = read_delay(given, most, "observations")
         self._given = env if isinstance(env, Delayed) else None
-        self._command_rule = read_delay(actions, max_delay, "actions")
-        self._first, self._rewards, self._start = first_action, rewards, start
-        require(flag("news", news), if_given(whole, "max_delay", max_delay))
+        self._command_rule = read_delay(actions, most, "actions")
+        if first_action is None and self._command_rule.max_delay:
+            first_action = find_first_action(self.env)
+        self._first, self._rewards, self._start, self._end = first_action, rewards, start, end
+        self._pay_rule: DelayRule | None = None  # None: rewards have no delay of their own
+        if not isinstance(rewards, str):
+            self._pay_rule = read_delay(rewards, most, "rewards")
+        require(flag("news", news))
+        if not isinstance(max_delay, Mapping):
+            require(if_given(whole, "max_delay", max_delay))
+        elif self._sensors is None:
+            raise ModelError("max_delay names sensors; expected observations={name: delay}, too")
         self._refuse(observations is None and not isinstance(env, Delayed))
         queue = self._rule.max_delay
         if self.horizon is not None:
             queue = min(queue, self.horizon - 1)
+        sensors = None
+        if self._sensors is not None:
+            sensors = {name: rule.max_delay for name, rule in self._sensors.items()}
         self.packing = Packing(
             self.env.observation_space, self.env.action_space, queue,
             waited=min(self._rule.longest, queue), commands=self._command_rule.max_delay,
-            horizon=self.horizon, start_late=start == "late", news=news,
+            horizon=self.horizon, start_late=start == "late", news=news, sensors=sensors,
         )  # fmt: skip
         self.observation_space = self.packing.space
         acts = self.action_space
@@ -164,18 +198,53 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
 
         return DelayRule(delayed.max_delay, None, find_law)
 
+    def _read_sensors(
+        self, observations: Mapping[str, Delay], max_delay: int | Mapping[str, int] | None
+    ) -> dict[str, DelayRule]:
+        """The rule of each part of a Dict observation; a part that is not named is not late."""
+        space = self.env.observation_space
+        if not isinstance(space, gym.spaces.Dict):
+            raise ModelError(
+                f"observations names the sensors {list(observations)}, but the environment shows "
+                f"{space}; expected a Dict space, or one delay"
+            )
+        most = max_delay if isinstance(max_delay, Mapping) else {}
+        unknown = [name for name in (*observations, *most) if name not in space.spaces]
+        if unknown:
+            raise ModelError(
+                f"observations: no sensor is called {', '.join(map(repr, unknown))}; expected "
+                f"some of {', '.join(map(repr, space.spaces))}"
+            )
+        rules = {}
+        for name in space.spaces:
+            largest = most.get(name) if isinstance(max_delay, Mapping) else max_delay
+            where = f"observations[{name!r}]"
+            rules[name] = read_delay(observations.get(name, 0), largest, where)
+            if rules[name].law is None:
+                raise ModelError(f"{where} is a function; expected a number of steps or a law")
+        return rules
+
     def _refuse(self, nothing: bool) -> None:
-        found = one_of("rewards", self._rewards, ("shown", "at once"))
+        found = list[str]()
+        if self._pay_rule is None:
+            wanted = 'expected "shown", "at once", or a delay'
+            if self._rewards not in ("shown", "at once"):
+                found.append(f"rewards is {show(self._rewards)}; {wanted}")
+        elif self._pay_rule.law is None:
+            found.append("rewards is a function; expected a number of steps or a law")
         found += one_of("start", self._start, ("shown", "late"))
+        found += one_of("end", self._end, ("shown", "at once"))
         late = self._command_rule.max_delay > 0
-        if nothing and not late:
-            found.append("nothing is late; give observations=, actions=, or both")
+        if nothing and not late and self._pay_rule is None:
+            found.append("nothing is late; give observations=, actions=, rewards=, or several")
         if late and self._starts_randomly and not self._command_rule.constant:
             found.append('first_action="random" needs a constant delay of the actions')
         if late and not self._starts_randomly and self._first not in self.action_space:
+            natural = "" if self._first is not None else ", because this space has no action that "
+            natural += "surely does nothing" * bool(natural)
             found.append(
                 f"first_action is {self._first!r}; expected an action of {self.action_space}, "
-                "which is executed while no command has come"
+                f"which is executed while no command has come{natural}"
             )
         require(found)
 
@@ -197,28 +266,37 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         )
         options = dict(options or {})
         self._deltas = options.pop("deltas", None)
+        if self._deltas is not None and self._sensors is not None:
+            raise ModelError("options has deltas, but every sensor draws its own; leave them out")
         observation, info = self.env.reset(seed=seed, options=options or None)
         if seed is not None or self._rng is None:
             # A stream of its own: the base draws the same numbers as without this wrapper.
             self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         self._step, self._over, self._flags = 1, False, (False, False)
         self._line, self._commands = self._make_lines(self._rng)
+        self._pay = Arrivals()
         self._actions = list[Any]()
         self._executed = list[Any]()
         self._moves = list[tuple[Transition, ...]]()  # of a problem
         self._messages = [self._make_message(observation, info, 0.0)]
         return self._show(self._line.shown)[:2]
 
-    def _make_lines(self, rng: np.random.Generator) -> tuple[Arrivals, Commands]:
+    def _make_lines(
+        self, rng: np.random.Generator
+    ) -> tuple[Arrivals | SensorArrivals, Commands]:
         first = 0
-        if self._start == "late":
+        names = self._sensors or {}
+        starts = dict.fromkeys(names, 0)
+        if self._start == "late" and self._sensors is None:
             first = self._rule.draw(0, 0, None, None, rng)[1]
+        elif self._start == "late":
+            starts = {name: rule.draw(0, 0, None, None, rng)[1] for name, rule in names.items()}
         commands = Commands(self._first, [])
         if self._starts_randomly and self.packing.commands:
             self.action_space.seed(int(rng.integers(2**31)))
             drawn = [self.action_space.sample() for _ in range(self.packing.commands)]
             commands = Commands(drawn[0], list(enumerate(drawn, start=1)))
-        return Arrivals(first), commands
+        return (Arrivals(first) if self._sensors is None else SensorArrivals(starts)), commands
 
     def _make_message(self, observation: Any, info: dict[str, Any], paid: float) -> Message:
         # An environment may write the next step into the same array and the same dictionary.
@@ -245,12 +323,18 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         paid = 0.0 if any(self._flags) else self._move_base(action)
         self._step += 1
         at_end = self._flags[1] or (self.horizon is not None and self._step > self.horizon)
+        at_end = at_end or (self._end == "at once" and self._flags[0])
         arrived = self._line.advance(self._step, everything=at_end)
         self._over = at_end or (any(self._flags) and self._line.shown == len(self._messages))
         if at_end and not any(self._flags):
             self._flags = (False, True)
-        observation, info, shown_pay = self._show(arrived)
-        reward = shown_pay if self._rewards == "shown" else paid
+        observation, info, reward = self._show(arrived)
+        if self._pay_rule is not None:
+            come = self._pay.advance(self._step, everything=self._over)
+            last = self._pay.shown
+            reward = sum([told.paid for told in self._messages[last - come : last]], 0.0)
+        elif self._rewards == "at once":
+            reward = paid
         terminated, truncated = self._flags if self._over else (False, False)
         return observation, reward, terminated, truncated, info
 
@@ -263,14 +347,27 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             lag = self._command_rule.draw_command(late, h, before, action, rng)
             self._commands.send(h, action, lag)
             action = self._commands.in_force
-        delta, delay = self._rule.draw(self._line.delay, h, before, action, rng)
-        if self._deltas is not None:
-            delta = int(self._deltas[h - 1])
-            delay = self._rule.follow(self._line.delay, delta)
+        line = self._line
+        if isinstance(line, SensorArrivals):
+            assert self._sensors is not None
+            drawn = {
+                name: rule.draw(line.lines[name].delay, h, None, None, rng)
+                for name, rule in self._sensors.items()
+            }
+        else:
+            delta, delay = self._rule.draw(line.delay, h, before, action, rng)
+            if self._deltas is not None:
+                delta = int(self._deltas[h - 1])
+                delay = self._rule.follow(line.delay, delta)
+        if self._pay_rule is not None:
+            self._pay.send(*self._pay_rule.draw(self._pay.delay, h, None, None, rng))
         # A copy: an environment may change its action, which is shown later and can be sent again.
         given = copy_value(action)
         observation, reward, terminated, truncated, info = self.env.step(given)
-        self._line.send(delta, delay)
+        if isinstance(line, SensorArrivals):
+            line.send(drawn)
+        else:
+            line.send(delta, delay)
         self._flags = (bool(terminated), bool(truncated))
         self._messages.append(self._make_message(observation, info, float(reward)))
         self._executed.append(action)
@@ -288,10 +385,23 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         pending = () if self._over else self._actions[max(t - 1, 0) :]
         waited = 0 if self._over else self._line.waited(self._step)
         last = self._messages[t - 1] if t else self._nothing
-        observation = self.packing.pack(self._step, last, pending, waited, news, t)
+        line, ages = self._line, None
+        if isinstance(line, SensorArrivals):
+            sent = {name: one.shown for name, one in line.lines.items()}
+            blank = self._nothing.observation if not all(sent.values()) else {}
+            seen = {
+                name: self._messages[k - 1].observation[name] if k else blank[name]
+                for name, k in sent.items()
+            }
+            last = last._replace(observation=seen)
+            ages = {
+                name: 0 if self._over else self._step - max(k, 1) for name, k in sent.items()
+            }
+        observation = self.packing.pack(self._step, last, pending, waited, news, t, ages)
         info = copy_value(news[-1].info) if news else {}
-        if self._over:
-            line = self._line
+        if isinstance(line, SensorArrivals) and self._over:
+            info["late"] = {"deltas": line.deltas, "delays": line.delays}
+        elif self._over:
             info["late"] = {"deltas": tuple(line.deltas), "delays": tuple(line.delays)}
         return observation, info, sum([message.paid for message in news], 0.0)
 
@@ -345,7 +455,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             state = self._add_commands(state, observation["in_force"], on_way, observation["since"])
         queue = self.packing.read(observation, "pending", "age")
         actions = tuple(map(self._naming.action, queue))
-        return Seen(int(observation["step"]), state, actions, int(observation["waited"]))
+        return Seen(int(observation["step"][0]), state, actions, int(observation["waited"]))
 
     def _add_commands(self, state: Any, in_force: Any, on_way: Iterable[Any], since: Any) -> Any:
         """(x, y) of a `LateActions` from a state of its base."""
@@ -397,6 +507,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 "episode(): expected an episode that is over, of an environment with a horizon; "
                 "states and delays are not shown before"
             )
+        if isinstance(self._line, SensorArrivals):
+            raise ModelError("episode(): expected one delay of all observations, not one per sensor")
         problem, name, told = self._base, self._naming, self._messages
         states = [name.state(message.observation) for message in told]
         if problem is None and self._flags[0] and self._behind.table is not None:
@@ -440,6 +552,38 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         0.089623
         """
         return (self._informed if known_successors else self._behind).problem
+
+
+def _names_sensors(observations: Any) -> bool:
+    return isinstance(observations, Mapping) and any(isinstance(k, str) for k in observations)
+
+
+def find_first_action(env: gym.Env[Any, Any]) -> Any:
+    """The action of an environment that does nothing; None: no action surely does.
+
+    >>> find_first_action(gym.make("MountainCarContinuous-v0")).tolist()
+    [0.0]
+    >>> find_first_action(gym.make("CartPole-v1")) is None
+    True
+    """
+    if hasattr(env.unwrapped, "get_action_meanings"):
+        words = [str(word).upper() for word in env.unwrapped.get_action_meanings()]
+        if "NOOP" in words:
+            return np.int64(words.index("NOOP"))
+    return _find_zero(env.action_space)
+
+
+def _find_zero(space: gym.spaces.Space[Any]) -> Any:
+    if isinstance(space, gym.spaces.Dict):
+        parts = {name: _find_zero(part) for name, part in space.spaces.items()}
+        return None if any(part is None for part in parts.values()) else parts
+    if isinstance(space, gym.spaces.Tuple):
+        entries = tuple(map(_find_zero, space.spaces))
+        return None if any(entry is None for entry in entries) else entries
+    if isinstance(space, gym.spaces.Box | gym.spaces.MultiBinary):
+        zero = np.zeros(space.shape, space.dtype)
+        return zero if zero in space else None
+    return None
 
 
 def _put_on_way(move: Transition, first: transforms.OnWay) -> Transition:

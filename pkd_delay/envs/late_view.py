@@ -7,7 +7,7 @@ beside them says how many entries count. So every observation space that Gymnasi
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -67,6 +67,7 @@ class Packing:
     horizon: int | None
     start_late: bool  # whether there can be a time before the first observation
     news: bool  # whether all observations that come are shown, and not only the newest
+    sensors: Mapping[str, int] | None = None  # the largest delay of each, if they have their own
 
     @property
     def most_news(self) -> int:
@@ -83,8 +84,12 @@ class Packing:
             "pending": batch_space(self.acts, max(self.queue, 1)),
             "arrived": spaces.Discrete(self.most_news + 1),
         }
+        if self.sensors is not None:
+            most = {name: min(late, self.queue) + 1 for name, late in self.sensors.items()}
+            parts["ages"] = spaces.Dict({name: spaces.Discrete(n) for name, n in most.items()})
         if self.horizon is not None:
-            parts["step"] = spaces.Discrete(self.horizon + 2)
+            # A box of one number: a step of a discrete space would be one-hot in a flat vector.
+            parts["step"] = spaces.Box(0, self.horizon + 1, (1,), np.int64)
         if self.news:
             parts["news"] = batch_space(self.seen, self.most_news)
         if self.start_late:
@@ -114,14 +119,17 @@ class Packing:
         waited: int,
         news: Sequence[Message],
         shown: int,
+        ages: Mapping[str, int] | None = None,
     ) -> Observation:
         """The observation at the beginning of step h: new values, which the agent may change."""
         whole, lists = np.int64, self._lists
         told: Observation = {
             "age": whole(len(pending)), "waited": whole(waited), "arrived": whole(len(news)),
-            "step": whole(h), "observation": copy_value(last.observation),
+            "step": np.array([h], np.int64), "observation": copy_value(last.observation),
             "pending": lists["pending"].pack(pending),
         }  # fmt: skip
+        if ages is not None:
+            told["ages"] = {name: whole(age) for name, age in ages.items()}
         if self.news:
             told["news"] = lists["news"].pack([message.observation for message in news])
         if self.start_late:
@@ -171,8 +179,8 @@ class FlatLateEnv(
     """A `LateEnv` whose observation is one vector, for libraries that take nothing else.
 
     In this order: the last shown observation; its age and the steps waited, each divided by its
-    largest value; the step divided by the horizon, if there is one; whether anything has been
-    shown, if the first observation may be late; for every place of the queue a 1 and the pending
+    largest value; the step divided by the horizon, if there is one; the age of each sensor, if they
+    have their own; whether anything has been shown, if the first observation may be late; for every place of the queue a 1 and the pending
     action, or zeros; with late actions the command in force, since when, and the commands on their
     way in the same form. Observations and actions are flattened as Gymnasium does it: a discrete
     one is one-hot.
@@ -195,6 +203,7 @@ class FlatLateEnv(
         unit = spaces.Box(0.0, 1.0, (1,), np.float32)
         entry = [unit, _with_zero(acts)]
         boxes = [seen, unit, unit, *[unit] * (packing.horizon is not None)]
+        boxes += [unit] * len(packing.sensors or {})
         boxes += [unit] * packing.start_late + entry * packing.queue
         if packing.commands:
             boxes += [acts, unit, *entry * packing.commands]
@@ -211,7 +220,9 @@ class FlatLateEnv(
             float(observation["waited"]) / max(p.waited, 1),
         ]
         if p.horizon is not None:
-            numbers.append(float(observation["step"]) / (p.horizon + 1))
+            numbers.append(float(observation["step"][0]) / (p.horizon + 1))
+        for name, late in (p.sensors or {}).items():
+            numbers.append(float(observation["ages"][name]) / max(min(late, p.queue), 1))
         if p.start_late:
             numbers.append(float(observation["seen"]))
         parts = [_flat(p.seen, observation["observation"]), np.array(numbers)]

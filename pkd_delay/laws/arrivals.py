@@ -8,7 +8,7 @@ late actions: the newest command that has come is in force. How long a message t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -18,7 +18,7 @@ from pkd import ModelError
 from pkd.expect import require, show, whole
 from pkd_delay.laws.kernel import MOST_NUMBER, DelayKernel, InterArrival, Lags, OneLaw, as_kernel
 
-__all__ = ["Arrivals", "Commands", "Delay", "DelayRule", "read_delay"]
+__all__ = ["Arrivals", "Commands", "Delay", "DelayRule", "SensorArrivals", "read_delay"]
 
 # (h, observation that the base shows at h, action that it executes at h) -> law of Delta_h
 LawOf = Callable[[int, Any, Any], OneLaw]
@@ -158,6 +158,61 @@ class Arrivals:
 
     def waited(self, h: int) -> int:
         """Steps since the last shown state was shown; h - 1 before the first one."""
+        return h - self._due if self.shown else h - 1
+
+
+@attrs.define
+class SensorArrivals:
+    """The lines of several sensors. Step t is complete when every sensor has shown its reading.
+
+    `deltas`, `delays` and `start_delay` hold one entry for each sensor.
+
+    >>> line = SensorArrivals({"near": 0, "far": 1})
+    >>> line.send({"near": (0, 0), "far": (0, 1)})
+    >>> [(line.advance(h), line.shown, line.lines["near"].shown) for h in (2, 3)]
+    [(1, 1, 2), (1, 2, 2)]
+    """
+
+    start_delay: Mapping[str, int]
+    lines: dict[str, Arrivals] = attrs.field(init=False)
+    shown: int = attrs.field(init=False, default=0)  # complete steps
+    _due: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self.lines = {name: Arrivals(late) for name, late in self.start_delay.items()}
+        self.advance(1)
+
+    @property
+    def delay(self) -> dict[str, int]:
+        """D of the last reading of each sensor."""
+        return {name: line.delay for name, line in self.lines.items()}
+
+    @property
+    def deltas(self) -> dict[str, tuple[int, ...]]:
+        """Delta_1, Delta_2, ... of each sensor."""
+        return {name: tuple(line.deltas) for name, line in self.lines.items()}
+
+    @property
+    def delays(self) -> dict[str, tuple[int, ...]]:
+        """D_1, D_2, ... of each sensor."""
+        return {name: tuple(line.delays) for name, line in self.lines.items()}
+
+    def send(self, drawn: Mapping[str, tuple[int, int]]) -> None:
+        """One more reading of each sensor is on its way: (Delta, D) for each."""
+        for name, line in self.lines.items():
+            line.send(*drawn[name])
+
+    def advance(self, h: int, *, everything: bool = False) -> int:
+        """Shows what is due at the beginning of step h; how many steps became complete."""
+        for line in self.lines.values():
+            line.advance(h, everything=everything)
+        before, self.shown = self.shown, min(line.shown for line in self.lines.values())
+        if self.shown > before:
+            self._due = h
+        return self.shown - before
+
+    def waited(self, h: int) -> int:
+        """Steps since a step became complete; h - 1 before the first one."""
         return h - self._due if self.shown else h - 1
 
 

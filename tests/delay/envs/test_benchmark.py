@@ -21,7 +21,7 @@ from pkd_delay.envs.w_maze import MAZE, WMaze
 from tests.delay.envs.test_late_env_values import assert_earns, returns
 
 SMALL = [
-    f"Late{name}-v0"
+    f"pkd/Late{name}-v0"
     for name in (
         "TwoState-d2", "TwoState-random", "RiverSwim-d3", "FrozenLake-d1", "Autoscaler-d1",
         "WMaze-a0", "WMaze-a3",
@@ -31,20 +31,23 @@ SMALL = [
 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_id_makes_a_late_environment(name):
-    env = gym.make(f"pkd_delay.envs:{name}")
+    env = gym.make(name)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     assert env.get_wrapper_attr("late").horizon == read_scores()[name].horizon
 
 
-MAKE = "gymnasium.make('pkd_delay:LateTwoState-d1-v0').reset()"
+MAKE = "gymnasium.make('pkd/LateTwoState-d1-v0').reset()"
 
 
 @pytest.mark.parametrize(
     "code",
     [
         f"import gymnasium, pkd_delay; {MAKE}",
+        f"import pkd_delay, gymnasium; {MAKE}",
         f"import pkd_delay.envs, gymnasium; {MAKE}",
+        "import gymnasium; gymnasium.make('pkd_delay:pkd/LateTwoState-d1-v0').reset()",
+        "import pkd_delay, gymnasium; gymnasium.make('pkd_delay:pkd/LateTaxi-d1-v0').reset()",
         "import sys, pkd_delay; assert 'gymnasium' not in sys.modules",
     ],
 )
@@ -53,7 +56,7 @@ def test_a_fresh_process_finds_the_ids_and_needs_no_gymnasium_before(code):
 
 
 def test_an_id_can_be_made_again_from_its_spec():
-    env = gym.make("pkd_delay.envs:LateFrozenLake-random-v0")
+    env = gym.make("pkd/LateFrozenLake-random-v0")
     again = gym.make(env.spec)
     assert again.observation_space == env.observation_space
 
@@ -74,7 +77,7 @@ def test_the_two_state_chain_has_its_closed_form():
     time.
     """
     for d in range(5):
-        scores = read_scores()[f"LateTwoState-d{d}-v0"]
+        scores = read_scores()[f"pkd/LateTwoState-d{d}-v0"]
         assert scores.optimal == pytest.approx(sum((1 + 0.8 ** min(t, d)) / 2 for t in range(10)))
         assert scores.random == pytest.approx(5.0)
 
@@ -82,8 +85,8 @@ def test_the_two_state_chain_has_its_closed_form():
 def test_published_numbers_are_in_the_table():
     """facts.md: FrozenLake over 100 steps, RiverSwim with delays 0 to 3."""
     scores = read_scores()
-    assert scores["LateFrozenLake-d0-v0"].optimal == pytest.approx(0.744190287829, abs=1e-11)
-    swim = [scores[f"LateRiverSwim-d{d}-v0"].optimal for d in range(4)]
+    assert scores["pkd/LateFrozenLake-d0-v0"].optimal == pytest.approx(0.744190287829, abs=1e-11)
+    swim = [scores[f"pkd/LateRiverSwim-d{d}-v0"].optimal for d in range(4)]
     assert swim == pytest.approx([3.3972639592, 3.3968921124, 3.3967253173, 3.3966522172], abs=1e-9)
 
 
@@ -97,7 +100,7 @@ def test_the_optimum_falls_with_a_constant_delay():
     scores = read_scores()
     for task in TASKS.values():
         d = task.lateness
-        longer = f"Late{task.base.name}-{d[0]}{int(d[1:]) + 1}-v0" if d[1:].isdigit() else None
+        longer = f"pkd/Late{task.base.name}-{d[0]}{int(d[1:]) + 1}-v0" if d[1:].isdigit() else None
         if longer in scores:
             assert scores[longer].optimal <= scores[task.id].optimal + 1e-9
 
@@ -118,12 +121,12 @@ def shortest_ways():
 def test_the_w_maze_without_delay_is_a_shortest_way():
     ways = shortest_ways()
     exact = np.mean([12 - ways[row, 0] for row in range(7)])  # -1 a step, and 11 for the last
-    assert read_scores()["LateWMaze-a0-v0"].optimal == pytest.approx(exact)
+    assert read_scores()["pkd/LateWMaze-a0-v0"].optimal == pytest.approx(exact)
 
 
 def test_the_late_w_maze_is_played_at_its_optimum():
     """The agent knows the commands that come, so it knows where its own will be executed."""
-    env = gym.make("pkd_delay.envs:LateWMaze-a3-v0").get_wrapper_attr("late")
+    env = gym.make("pkd/LateWMaze-a3-v0").get_wrapper_attr("late")
     maze, ways = WMaze(), shortest_ways()
 
     def look_ahead(state, commands):
@@ -141,25 +144,25 @@ def test_the_late_w_maze_is_played_at_its_optimum():
         moves = {a: maze.P[here][a][0] for a in range(4)} if here is not None else {0: None}
         return min(moves, key=lambda a: distance(moves[a]) if moves[a] else 0)
 
-    assert_earns(returns(env, act, 400), read_scores()["LateWMaze-a3-v0"].optimal)
+    assert_earns(returns(env, act, 400), read_scores()["pkd/LateWMaze-a3-v0"].optimal)
 
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_late_w_maze_is_planned_at_its_optimum(d):
-    env = gym.make(f"pkd_delay.envs:LateWMaze-a{d}-v0").get_wrapper_attr("late")
-    exact = read_scores()[f"LateWMaze-a{d}-v0"].optimal
+    env = gym.make(f"pkd/LateWMaze-a{d}-v0").get_wrapper_attr("late")
+    exact = read_scores()[f"pkd/LateWMaze-a{d}-v0"].optimal
     assert pkd_delay.plan(env.problem()).value == pytest.approx(exact, rel=1e-9)
 
 
 def test_ignoring_late_actions_earns_what_the_table_says():
-    env = gym.make("pkd_delay.envs:LateWMaze-a2-v0").get_wrapper_attr("late")
+    env = gym.make("pkd/LateWMaze-a2-v0").get_wrapper_attr("late")
     plan = pkd.plan(pkd.TabularMDP.from_gymnasium(WMaze(), 300))
 
     def act(observation):
         h, (state, _), _, _ = env.state_of(observation)
         return plan.action(h, state, None)
 
-    assert_earns(returns(env, act, 300), read_scores()["LateWMaze-a2-v0"].ignoring)
+    assert_earns(returns(env, act, 300), read_scores()["pkd/LateWMaze-a2-v0"].ignoring)
 
 
 def test_a_score_is_zero_at_random_and_one_at_the_optimum():
@@ -169,23 +172,23 @@ def test_a_score_is_zero_at_random_and_one_at_the_optimum():
 
 
 def test_an_unknown_id_is_named_with_the_nearest():
-    with pytest.raises(pkd.ModelError, match="did you mean 'LateTwoState-d1-v0'"):
-        normalised_score("LateTwoStates-d1-v0", 1.0)
+    with pytest.raises(pkd.ModelError, match="did you mean 'pkd/LateTwoState-d1-v0'"):
+        normalised_score("pkd/LateTwoStates-d1-v0", 1.0)
 
 
 def test_the_command_shows_and_recomputes(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["benchmark"]) == 0
-    assert "LateTaxi-d1-v0" in capsys.readouterr().out
-    assert main(["benchmark", "LateTwoState-d1-v0", "--recompute", "--csv", "table.csv"]) == 0
+    assert "pkd/LateTaxi-d1-v0" in capsys.readouterr().out
+    assert main(["benchmark", "pkd/LateTwoState-d1-v0", "--recompute", "--csv", "table.csv"]) == 0
     _, line = (tmp_path / "table.csv").read_text().splitlines()
-    assert line.startswith("LateTwoState-d1-v0,10,9.1")
-    assert main(["benchmark", "LateTwoStat-d1-v0"]) == 2
+    assert line.startswith("pkd/LateTwoState-d1-v0,10,9.1")
+    assert main(["benchmark", "pkd/LateTwoStat-d1-v0"]) == 2
     assert "did you mean" in capsys.readouterr().err
 
 
 def test_a_number_that_differs_is_told(monkeypatch, capsys):
-    name = "LateTwoState-d1-v0"
+    name = "pkd/LateTwoState-d1-v0"
     other = {name: attrs.evolve(read_scores()[name], optimal=9.0)}
     monkeypatch.setattr("pkd_delay.envs.benchmark.read_scores", lambda: other)
     assert main(["benchmark", name, "--recompute"]) == 1
@@ -193,19 +196,19 @@ def test_a_number_that_differs_is_told(monkeypatch, capsys):
 
 
 PLAYED = [
-    "LateTwoState-random-v0",
-    "LateRiverSwim-bursty-v0",
-    "LateFrozenLake8x8-d1-v0",
-    "LateAutoscaler-random-v0",
-    "LateInventory-d1-v0",
-    pytest.param("LateCliffWalking-random-v0", marks=pytest.mark.slow),
-    pytest.param("LateTaxi-d1-v0", marks=pytest.mark.slow),
-    pytest.param("LateTaxi-d2-v0", marks=pytest.mark.slow),
+    "pkd/LateTwoState-random-v0",
+    "pkd/LateRiverSwim-bursty-v0",
+    "pkd/LateFrozenLake8x8-d1-v0",
+    "pkd/LateAutoscaler-random-v0",
+    "pkd/LateInventory-d1-v0",
+    pytest.param("pkd/LateCliffWalking-random-v0", marks=pytest.mark.slow),
+    pytest.param("pkd/LateTaxi-d1-v0", marks=pytest.mark.slow),
+    pytest.param("pkd/LateTaxi-d2-v0", marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_an_optimal_plan_earns_the_stored_optimum(name):
-    env = gym.make(f"pkd_delay.envs:{name}").get_wrapper_attr("late")
+    env = gym.make(name).get_wrapper_attr("late")
     totals = play(env, pkd_delay.plan(env.problem()), 200)
     assert_earns(totals, read_scores()[name].optimal)
