@@ -19,7 +19,7 @@ from pkd.model import ModelError
 
 __all__ = [
     "failure", "field", "flag", "fraction", "function", "if_given", "instance", "key", "number",
-    "one_of", "pathname", "require", "seed", "show", "whole",
+    "one_of", "pathname", "require", "seed", "show", "texts", "whole", "wholes",
 ]  # fmt: skip
 
 LEAST_DELTA = 1e-100  # shares of a smaller one could not be told from 0
@@ -41,6 +41,24 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> Fin
     if most is None and fits and value > LARGEST:
         limits = f"from {least} to {LARGEST:g}"
     return [f"{name} is {show(value)}; expected a whole number {limits}"]
+
+
+def wholes(name: str, value: Any, least: int, most: int, *, row: bool = False) -> Findings:
+    """A whole number within limits, or an array or a sequence of such numbers; row: only those.
+
+    >>> wholes("at", [1, 5], 1, 9), wholes("at", 12, 1, 9)
+    ([], ['at is 12; expected whole numbers from 1 to 9'])
+    """
+    import numpy as np
+
+    try:
+        found = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        found = np.zeros(())
+    fits = found.dtype.kind in "iu" and found.ndim <= 1 and found.ndim >= row and found.size > 0
+    if fits and ((found >= least) & (found <= most)).all():
+        return []
+    return [f"{name} is {show(value)}; expected whole numbers from {least} to {most}"]
 
 
 def seed(name: str, value: Any) -> Findings:
@@ -135,6 +153,18 @@ def pathname(name: str, value: Any) -> Findings:
     if not findings and "\0" in str(value):
         return [f"{name} is {value!r}; expected {wanted}, without a zero byte"]
     return findings
+
+
+def texts(name: str, value: Any) -> Findings:
+    """A text, or a list of texts.
+
+    >>> texts("models", ["coin", 3])
+    ["models is ['coin', 3]; expected a text, or a list of texts"]
+    """
+    listed = value if isinstance(value, list | tuple | set) else [value]
+    if all(isinstance(one, str) for one in listed):
+        return []
+    return [f"{name} is {show(value)}; expected a text, or a list of texts"]
 
 
 def function(name: str, value: Any, form: str) -> Findings:

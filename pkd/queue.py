@@ -21,7 +21,8 @@ from typing import Any
 
 import attrs
 
-from pkd.expect import require, whole
+from pkd.expect import require, show, whole
+from pkd.model import ModelError
 
 
 class Queue:
@@ -45,7 +46,10 @@ class Queue:
     _entries: tuple[Any, ...]
 
     def __init__(self, entries: Iterable[Any] = ()) -> None:
-        self._entries = tuple(entries)
+        try:
+            self._entries = tuple(entries)
+        except TypeError:
+            raise ModelError(f"entries is {show(entries)}; expected an iterable") from None
 
     def push(self, *entries: Any) -> Queue:
         """The queue with more entries at its end."""

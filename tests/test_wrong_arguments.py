@@ -120,6 +120,7 @@ CALLS: dict[str, Call] = {
     "pkd.check_samples": call(pkd.check_samples, model=coin, episodes=PLAN.simulate(3),
         false_alarm=0.1),
     "pkd.Known": call(pkd.Known, law={0: 1.0}),
+    "pkd.Queue": call(pkd.Queue, entries=(1,)),
     "pkd.Queue.pop": call(pkd.Queue((1,)).pop, count=1),
     # planning
     "pkd.plan": call(pkd.plan, **PROBLEM, max_states=99),
@@ -144,6 +145,7 @@ CALLS: dict[str, Call] = {
     "pkd.Plan.to_csv": call(PLAN.to_csv, path="out.csv"),
     "pkd.Plan.to_json": call(PLAN.to_json, path="out.json"),
     "pkd.Plan.load": call(pkd.Plan.load, path="plan.npz", model=coin),
+    "pkd.Plan.plot": call(PLAN.plot, ax=None),
     "pkd.PolicyTable.read": call(pkd.PolicyTable.read, path="plan.csv", model=coin),
     # learning
     "pkd.learn": call(pkd.learn, **PROBLEM, episodes=2, optimism=pkd.Certified(), delta=0.1,
@@ -152,6 +154,7 @@ CALLS: dict[str, Call] = {
         optimism=pkd.Certified(), delta=0.1, seed=0, replan="every", counts=COUNTS),
     "pkd.OptimisticLearner.act": call(make_learner().act, h=1, x=0, y=None),
     "pkd.OptimisticLearner.observe": call(make_learner().observe, episode=PLAN.simulate(1)[0]),
+    "pkd.OptimisticLearner.check": call(make_learner().check, episode=PLAN.simulate(1)[0]),
     "pkd.OptimisticLearner.save": call(make_learner().save, path="out.npz"),
     "pkd.OptimisticLearner.load": call(pkd.OptimisticLearner.load, path="learner.npz", model=coin),
     "pkd.drive": call(pkd.drive, env=gym.make("FrozenLake-v1"),
@@ -160,6 +163,7 @@ CALLS: dict[str, Call] = {
     "pkd.Run.load": call(pkd.Run.load, path="run.npz", model=coin),
     "pkd.Run.save": call(RUN.save, path="out.npz"),
     "pkd.Run.episodes_to": call(RUN.episodes_to, share=0.5, baseline=0.0),
+    "pkd.Run.plot": call(RUN.plot, ax=None),
     "pkd.Run.differences": call(RUN.differences, other=RUN),
     # evidence
     "pkd.certify": call(pkd.certify, model=coin, counts=COUNTS, **POLICY, delta=0.1),
@@ -182,6 +186,15 @@ CALLS: dict[str, Call] = {
     "pkd.Results.runs": call(RESULTS.runs, model="coin", agent=RESULTS.agents[0]),
     "pkd.Results.curves": call(RESULTS.curves, model="coin", agent=RESULTS.agents[0],
         episodes=np.array([1, 2])),
+    "pkd.Results.select": call(RESULTS.select, models="coin", agents=RESULTS.agents[0]),
+    "pkd.Results.regrets": call(RESULTS.regrets, at=2, against="world"),
+    "pkd.Results.plot": call(RESULTS.plot, bounds=None, x="model", at=2, split=None,
+        show="regret", size=(3, 2), style=None, path="out.svg"),
+    "pkd.Results.axis": call(RESULTS.axis, x="model", at=2),
+    "pkd.Results.pair": call(RESULTS.pair, model="coin", first=RESULTS.agents[0],
+        second=RESULTS.agents[0]),
+    "pkd.Results.pairs": call(RESULTS.pairs, over="seeds"),
+    "pkd.Results.ranks": call(RESULTS.ranks, over="seeds"),
     "pkd.Results.to_csv": call(RESULTS.to_csv, path="out.csv"),
     "pkd.Results.table": call(RESULTS.table, form="plain"),
     "pkd.Results.first_value": call(RESULTS.first_value, model="coin"),
@@ -219,6 +232,7 @@ CALLS: dict[str, Call] = {
         rewards="shown", first_action=0, horizon=3, start="shown", news=True),
     "pkd_delay.LateEnv.reset": call(reset_late().reset, seed=0, options=None),
     "pkd_delay.LateEnv.step": call(lambda action: reset_late().step(action), action=0),
+    "pkd_delay.LateEnv.code_of": call(reset_late().code_of, action=0),
     "pkd_delay.LateEnv.ask": call(reset_late().ask, policy=LATE_PLAN,
         observation=reset_late().reset()[0]),
     "pkd_delay.FlatLateEnv": call(pkd_delay.FlatLateEnv, env=reset_late()),
@@ -273,16 +287,34 @@ TAKES = {
     "a frame": "commands", "an array": "commands", "an array of NaN": "commands",
     "a list": "actions commands", "a tuple": "actions commands reward_range",
     "no list": "branching episodes queue",
-    "nothing": "action_names baseline branching checkpoint commands counts delay_counts "
-    "delay_feature delay_law deltas episodes features first_action folder growth horizon instead "
-    "large law log_factor longest max_delay max_states memory model n_features observations "
-    "optimal_value optimism options period policy save season seed shared start state_names step "
-    "successors support tell tick truth until width y",
+    "nothing": "action_names at ax baseline bounds branching checkpoint commands counts "
+    "delay_counts delay_feature delay_law deltas episodes features first_action folder growth "
+    "horizon instead large law log_factor longest max_delay max_states memory model n_features "
+    "observations optimal_value optimism options over period policy save season seed shared size "
+    "split start state_names step style successors support tell tick truth until width y",
 }  # fmt: skip
 # What one call alone takes: any hashable value is a state, and delta=0 wants exact bounds.
 ALONE = {
     ("pkd.TabularMDP.from_function", "start"): set(JUNK),
     ("pkd_delay.long.plan_long", "delta"): {"0"},
+    ("pkd.Queue", "entries"): {
+        "a word",
+        "bytes",
+        "a list",
+        "no list",
+        "a dict",
+        "a tuple",
+        "an array",
+        "an array of NaN",
+        "a frame",
+    },
+    ("pkd.Results.select", "models"): {"nothing"},
+    ("pkd.Results.select", "agents"): {"nothing"},
+    ("pkd.Results.plot", "show"): {"no list"},
+    ("pkd.Results.plot", "size"): {"a tuple"},
+    ("pkd.Results.plot", "style"): {"no list"},
+    ("pkd.Results.plot", "bounds"): {"a dict"},
+    ("pkd.Results.plot", "path"): {"nothing"},
 }
 # What a message may call an argument, besides its name.
 SAID = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkd.expect import if_given, key, require, whole
 from pkd.experiments.sweep import Cell, Point
 from pkd.model import ModelError
 from pkd.show.intervals import FEWEST, Interval, mean_interval
@@ -67,6 +68,7 @@ def _cut(
     results: Results, x: str, at: int | None
 ) -> dict[str, tuple[list[int], list[Cell], Table]]:
     """For each line: its runs, the values of x, and {value: {instance: {seed: regret}}}."""
+    require(key("x", x), if_given(whole, "at", at, 1, results.least_episodes))
     swept = x in results.parameters
     if not swept and x not in AXES:
         raise ModelError(f"x is {x!r}; expected one of {', '.join([*results.parameters, *AXES])}")

@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pkd.expect import key, one_of, require, show
+from pkd.expect import (
+    if_given,
+    instance,
+    key,
+    number,
+    one_of,
+    pathname,
+    require,
+    show,
+    texts,
+    wholes,
+)
 from pkd.experiments.axes import EPISODES, Bounds, find_lines, find_slopes
 from pkd.experiments.statistics import (
     Pair,
@@ -54,6 +65,8 @@ COLUMNS = (
     "seed", "episodes", "replan", "optimal_value", "regret", "regret_is",
     "return_per_episode", "last_value", "violations", "guarantee", "seconds",
 )  # fmt: skip
+PANELS = ("regret", "value")
+OVER = ("seeds", "instances")
 POINTS = 100  # of a curve in a long table
 
 
@@ -140,10 +153,12 @@ class Results:
 
         Names are labels, with or without what a sweep adds. Agents keep their colours.
         """
+        require(if_given(texts, "models", models), if_given(texts, "agents", agents))
         wanted = [None if one is None else set(_as_list(one)) for one in (models, agents)]
-        allowed = {key: _as_list(value) for key, value in values.items()}
+        allowed = {name: _as_list(value) for name, value in values.items()}
+        require(*(key(name, one) for name, listed in allowed.items() for one in listed))
         parameters = self.parameters
-        if unknown := [key for key in allowed if key not in parameters]:
+        if unknown := [name for name in allowed if name not in parameters]:
             raise ModelError(
                 f"there is no parameter {', '.join(unknown)}; expected one of "
                 f"{', '.join(parameters) or 'none: no sweep'}"
@@ -155,7 +170,7 @@ class Results:
                 names is None or names & {name, self.point(which, name).base}
                 for which, (names, name) in enumerate(zip(wanted, cell[:2], strict=True))
             )
-            and all(self._coordinates(cell).get(key, ...) in one for key, one in allowed.items())
+            and all(self._coordinates(cell).get(name, ...) in one for name, one in allowed.items())
         ]
         if not kept:
             raise ModelError(
@@ -180,19 +195,8 @@ class Results:
         runs = self.runs(model, agent)
         if episodes is None:
             return np.array([run.regret for run in runs])
-        most = len(runs[0].regret)
-        try:
-            chosen = np.asarray(episodes)
-        except ValueError:  # lists of different lengths
-            chosen = np.zeros(())
-        if (
-            chosen.ndim != 1
-            or chosen.dtype.kind not in "iu"
-            or not ((chosen >= 0) & (chosen < most)).all()
-        ):
-            raise ModelError(
-                f"episodes is {show(episodes)}; expected whole numbers from 0 to {most - 1}"
-            )
+        require(wholes("episodes", episodes, 0, len(runs[0].regret) - 1, row=True))
+        chosen = np.asarray(episodes)
         return np.array([run.regret[chosen] for run in runs])
 
     def regrets(self, at: int | Sequence[int] | None = None, against: str = "world") -> np.ndarray:
@@ -201,6 +205,10 @@ class Results:
         against: the best policy of the "world"; or, where learners have another model, "model", the
         optimal policy of that model under the law of its problem, as it fares in the world.
         """
+        require(one_of("against", against, ("world", "model")))
+        if at is not None:
+            shortest = min(row[len(self.names) + 1] for row in self._rows)
+            require(wholes("at", at, 1, shortest))
         if against == "model":
             least = [
                 run.optimal_value - run.config.get("model_optimum", run.optimal_value)
@@ -209,13 +217,9 @@ class Results:
             spent = np.array([len(run.returns) for run in self])
             off = np.array(least) * spent if at is None else np.multiply.outer(least, np.array(at))
             return np.asarray(self.regrets(at) - off)
-        require(one_of("against", against, ("world", "model")))
         if at is None:
             return np.array([row[len(self.names) + COLUMNS.index("regret")] for row in self._rows])
         places = np.asarray(at) - 1
-        shortest = min(row[len(self.names) + 1] for row in self._rows)
-        if places.min() < 0 or places.max() >= shortest:
-            raise ModelError(f"at is {at!r}; expected numbers of episodes from 1 to {shortest}")
         return np.array([run.regret[places] for run in self])
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -282,7 +286,7 @@ class Results:
         x: str | None = None,
         at: int | None = None,
         split: str | None = None,
-        show: Sequence[str] = ("regret", "value"),
+        show: Sequence[str] = PANELS,
         size: tuple[float, float] | None = None,
         style: Any = None,
         path: str | Path | None = None,
@@ -298,8 +302,22 @@ class Results:
         """
         from matplotlib import style as sheets
 
+        wanted = "a function of K for each model"
+        require(
+            if_given(instance, "bounds", bounds, Mapping, wanted),
+            if_given(one_of, "split", split, self.parameters),
+            *(one_of("show", one, PANELS) for one in _as_list(show)),
+            if_given(_find_size_faults, "size", size),
+            if_given(pathname, "path", path),
+        )
         small = {"font.size": 8.0} if split or len(self.models) > ROWS else {}
-        with sheets.context([small, *([] if style is None else _as_list(style))]):
+        styles = [small, *([] if style is None else _as_list(style))]
+        try:
+            with sheets.context(styles):
+                pass
+        except (OSError, LookupError, TypeError, ValueError, AttributeError) as problem:
+            raise ModelError(f"style is {style!r}: {' '.join(str(problem).split())}") from None
+        with sheets.context(styles):
             if x is not None:
                 parts = {"": self}
                 if split is not None:
@@ -333,6 +351,11 @@ class Results:
 
     def pair(self, model: str, first: str, second: str) -> Pair:
         """The regret of one agent less that of another, seed by seed."""
+        require(
+            one_of("model", model, self.models),
+            one_of("first", first, self.agents),
+            one_of("second", second, self.agents),
+        )
         return compare_pair(self._final(model, first), self._final(model, second))
 
     def pairs(self, over: str = "seeds") -> dict[tuple[str, ...], Pair]:
@@ -340,6 +363,7 @@ class Results:
 
         over="instances": every two agents on all models, each model being one pair of means.
         """
+        require(one_of("over", over, OVER))
         if over == "instances":
             means = {name: rows.mean(axis=1) for name, rows in self.scores.items()}
             found = compare_all({name: row.tolist() for name, row in means.items()}, over)
@@ -352,6 +376,7 @@ class Results:
 
         over: of what the interval is, "seeds" or "instances"; None: instances of a sweep, or seeds.
         """
+        require(if_given(one_of, "over", over, OVER))
         return rank_agents(self.scores, over=over or self.units)
 
     headers = HEADERS  # of `lines`, after `names`
@@ -453,6 +478,12 @@ class Results:
     def least_episodes(self) -> int:
         """Of the shortest run."""
         return min(int(row[len(self.names) + 1]) for row in self._rows)
+
+
+def _find_size_faults(name: str, size: Any) -> list[str]:
+    if isinstance(size, list | tuple) and len(size) == 2:
+        return [fault for one in size for fault in number(name, one, above=True)]
+    return [f"{name} is {size!r}; expected (width, height) in inches"]
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from pkd.model import ModelError
 from pkd.workers import memory
 
 __all__ = [
+    "is_stream",
     "neutralise",
     "read_arrays",
     "read_npz",
@@ -64,11 +65,21 @@ DAMAGE = (
 )
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device, such as /dev/stdout: a file must not take its place."""
+    in_devices = path.absolute().parent in (Path("/dev"), Path("/dev/fd"))
+    return path.exists() and not path.is_dir() and (in_devices or not path.is_file())
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file beside the target that takes its place at the end, so nobody ever sees half a file."""
     require(pathname("path", path))
     path = Path(path)
+    if is_stream(path):
+        with path.open("ab") as stream:
+            yield stream
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

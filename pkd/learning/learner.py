@@ -141,13 +141,7 @@ class OptimisticLearner:
 
     def observe(self, episode: Episode | Iterable[Transition]) -> None:
         """Learns from a finished episode; one that the model calls impossible is refused whole."""
-        if not isinstance(episode, Episode):
-            moves = tuple(episode) if isinstance(episode, Iterable) else ()
-            if not moves or not all(isinstance(move, Transition) for move in moves):
-                raise ModelError(
-                    f"episode is {show(episode)}; expected a pkd.Episode, or pkd.Transitions"
-                )
-            episode = Episode(moves)
+        episode = _read_episode(episode)
         self.check(episode)
         due = self.compiled.count(self._learning.tally, list_samples(self.compiled.model, episode))
         due |= self._count_rewards(episode)
@@ -204,8 +198,9 @@ class OptimisticLearner:
             learner._plan = learner._learning.plan()
         return learner
 
-    def check(self, episode: Episode) -> None:
+    def check(self, episode: Episode | Iterable[Transition]) -> None:
         """Raises a ModelError with every reason why the model does not allow an episode."""
+        episode = _read_episode(episode)
         findings, taken = list[str](), 0
         before: Any = None
         for number, move in enumerate(episode, 1):
@@ -294,3 +289,12 @@ _NOTHING = object()
 
 def _state(x: Any, y: Any) -> str:
     return f"(x={x!r}, y={y!r})"
+
+
+def _read_episode(given: Any) -> Episode:
+    if isinstance(given, Episode):
+        return given
+    moves = tuple(given) if isinstance(given, Iterable) else ()
+    if not moves or not all(isinstance(move, Transition) for move in moves):
+        raise ModelError(f"episode is {show(given)}; expected a pkd.Episode, or pkd.Transitions")
+    return Episode(moves)

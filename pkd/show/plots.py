@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pkd.expect import if_given, instance, require
 from pkd.model import ModelError
 from pkd.show.intervals import FEWEST, Interval, mean_interval, say_mean
 
@@ -65,13 +66,13 @@ def choose_styles(agents: Iterable[str]) -> dict[str, Style]:
     }
 
 
-def make_axes(ax: Axes | None = None) -> Axes:
+def make_axes(ax: Axes | None = None, size: tuple[float, float] = (7, 4.5)) -> Axes:
     """The given axes, or new ones on a figure that needs no screen."""
-    if ax is not None:
-        return ax
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(7, 4.5), layout="constrained").subplots()
+    require(if_given(instance, "ax", ax, Axes, "axes of matplotlib"))
+    return Figure(figsize=size, layout="constrained").subplots() if ax is None else ax
 
 
 def plot_regret(

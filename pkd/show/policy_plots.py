@@ -10,6 +10,7 @@ import numpy as np
 
 from pkd.files.values import get_fields
 from pkd.queue import Queue
+from pkd.show.plots import make_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,14 +29,11 @@ def plot_policy(plan: Plan, ax: Axes | None = None, most: int = MOST, name: str 
     Of a model with more than `most` states the 40 are drawn that the policy meets most often, by
     simulation, and the title says how often that is.
     """
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
     from matplotlib.ticker import MaxNLocator
 
     states, note = _choose_states(plan, most)
-    if ax is None:
-        height = 1.5 + 0.22 * len(states)
-        ax = Figure(figsize=(7, height), layout="constrained").subplots()
+    ax = make_axes(ax, (7, 1.5 + 0.22 * len(states)))
     model, horizon = plan.compiled.model, plan.compiled.horizon
     place = {state: i for i, state in enumerate(states)}
     actions: dict[str, int] = {}

@@ -18,6 +18,7 @@ from gymnasium import spaces
 
 import pkd
 from pkd import END, ModelError, PartiallyKnownMDP, TabularMDP, Transition, explore
+from pkd.expect import key
 from pkd.explore import graph as core
 from pkd_delay.base import Instead, State, survey
 from pkd_delay.delayed import Delayed
@@ -225,7 +226,7 @@ def _find_problem_naming(
         return state if delayed is None else delayed.shown_as(*state)
 
     def code(action: Any) -> np.int64:
-        if action not in codes:
+        if key("action", action) or action not in codes:
             raise ModelError(f"the action is {action!r}; expected one of {list(actions)!r}")
         return np.int64(codes[action])
 

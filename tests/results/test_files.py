@@ -7,6 +7,8 @@ import csv
 import errno
 import io
 import json
+import os
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +78,28 @@ def test_every_writer_leaves_the_old_file_when_it_fails(
     with pytest.raises(TypeError):
         write(tmp_path / "file", bad)
     assert (tmp_path / "file").read_text() == "old"
+
+
+def read_pipe(pipe: Path, write: Callable[[], object]) -> bytes:
+    """What arrives in a pipe that is written to."""
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write()
+    reader.join(20)
+    return found[0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """A file in the place of /dev/null would break the machine of an administrator."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = read_pipe(pipe, lambda: main(["plan", "two_state_chain", "--csv", str(pipe)]))
+    assert text.startswith(b"step,until,x,action")
+    assert pipe.is_fifo()
+    with zipfile.ZipFile(io.BytesIO(read_pipe(pipe, lambda: write_npz(pipe, {}, {})))) as archive:
+        assert archive.namelist() == ["meta.npy"]
 
 
 def test_an_error_of_the_system_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
