@@ -259,7 +259,7 @@ class PartiallyKnownMDP(ABC):
         """`step` for the settlement: the last action and every CHANCE state after it."""
         return self.step(x, y, a)
 
-    # -- answers for many states at once, for large models; optional ---------------------------------
+    # -- answers for many states at once, for large models; optional -------------------------------
 
     # (X, Y): every x is one of 0..X-1 and every y one of 0..Y-1. Only `step_many` needs it.
     grid: tuple[int, int] | None = None

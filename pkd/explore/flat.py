@@ -131,10 +131,8 @@ def _find_windows(graph: Graph) -> tuple[Array, Array]:
         nodes = np.fromiter(layer if grown is None else grown, np.int64)
         first[nodes] = np.minimum(first[nodes], t)
         repeats = (horizon - 1 - t) // members.period if t >= known - members.period else 0
-        last[nodes] = np.maximum(
-            last[nodes], horizon - 1 if grown else t + repeats * members.period
-        )
-    if known and hasattr(members.distinct[-1], "new"):  # such layers hold it to the end
+        last[nodes] = np.maximum(last[nodes], t + repeats * members.period)
+    if known and hasattr(members.distinct[-1], "new"):  # it holds the nodes of those before
         last[np.fromiter(members.distinct[-1], np.int64)] = horizon - 1
     return first, last
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pkd.adapters import find_note
 from pkd.expect import show, whole
-from pkd.explore.graph import CHANCE_STATE, DECIDE, SETTLED, STOP, Block, Side
+from pkd.explore.graph import CHANCE_STATE, DECIDE, STOP, Block, Side
 from pkd.explore.index import PROBABILITY_SLACK, Index, Manner, overrides
 from pkd.explore.limits import refuse_bytes
 from pkd.explore.reader import Part, Reader
@@ -85,7 +86,7 @@ def read_grid(model: PartiallyKnownMDP) -> tuple[int, int]:
 def read_many(model: PartiallyKnownMDP, x: Array, y: Array) -> Many:
     """The answer of `step_many`, checked where a check costs little."""
     n, size = len(x), read_grid(model)[1]
-    actions, offered, paid, action_of = [], [], [], []
+    actions, offered, paid, action_of = [], [], [], list[int]()
     columns: list[tuple[Any, Any, Any]] = []
     features: dict[Any, int] = {}
     for i, (a, where, reward, branches) in enumerate(model.step_many(x, y)):
@@ -110,7 +111,7 @@ def read_many(model: PartiallyKnownMDP, x: Array, y: Array) -> Many:
     used = p != 0.0
     if not (p >= 0).all():
         raise ModelError("step_many gives a negative probability, or no number")
-    if used.any() and not (0 <= after[used].min() and after[used].max() < size):
+    if used.any() and not ((after[used] >= 0) & (after[used] < size)).all():
         bad = next(v for v in (after[used].min(), after[used].max()) if not 0 <= v < size)
         raise ModelError(f"step_many leads to y' = {bad}; expected 0..{size - 1}")
     rewards = np.stack(paid, axis=1)
@@ -230,7 +231,8 @@ class ManyIndex(Index):
             side.kind.extend(kind.tolist())
             side.choices.extend(choices)
             self._count_nodes(side, len(x))
-        return table[keys]
+        nodes: Array = table[keys]
+        return nodes
 
     def _count_nodes(self, side: Side, new: int) -> None:
         """Stops the walk at its limits, and tells how far it is."""
@@ -259,10 +261,11 @@ class ManyIndex(Index):
         states = np.concatenate(self.sets)[places]
         nodes = self.intern_keys(side, states * self.size_y + at[of]).tolist()
         ends = lengths_to_ptr((ptr[1:] - ptr[:-1])[which]).tolist()
-        graph.landings.extend(nodes[i:j] for i, j in zip(ends, ends[1:], strict=False))
+        graph.landings.extend(nodes[i:j] for i, j in pairwise(ends))
         graph.landing_block.extend(self.block_of[at].tolist())
         graph.settling.extend([settles] * len(new))
-        return numbers[keys]
+        found: Array = numbers[keys]
+        return found
 
     def _read_set(self, states: tuple[Any, ...]) -> Array:
         for x in states:
@@ -323,7 +326,8 @@ class ManyReader(Reader):
         met = number(place, z, 0).tolist()
         row = np.zeros(len(many.features), np.int64)
         row[met] = [self.index.intern_row(many.features[i]) for i in met]
-        return row[z]
+        found: Array = row[z]
+        return found
 
     def _close(self, nodes: list[int], actions: Array, branches: Array, part: Part) -> None:
         """Appends the pointers of some cells."""
