@@ -259,6 +259,40 @@ class PartiallyKnownMDP(ABC):
         """`step` for the settlement: the last action and every CHANCE state after it."""
         return self.step(x, y, a)
 
+    # -- answers for many states at once, for large models; optional -------------------------------
+
+    # (X, Y): every x is one of 0..X-1 and every y one of 0..Y-1. Only `step_many` needs it.
+    grid: tuple[int, int] | None = None
+
+    def step_many(self, x: Any, y: Any) -> Iterable[tuple[Any, Any, Any, Iterable[Branch]]]:
+        """What `actions`, `reward` and `step` say of many states: x and y are arrays (n,) of int64.
+
+        For each action in its order (a, where, reward, branches), a = None for CHANCE states.
+        `where` are the states that have this action, and a state that has none is an END. Each
+        branch is (probability, y', z). All of these are arrays (n,), or one value for all states;
+        z is also Known(...), or `pkd.sure` of an array of x'. What arrays hold for other states is
+        not read. A walk asks `step_many` where a model has it, and `check_model` compares it with
+        the other methods. It is for models with a `grid`, without `last_step` and `share`.
+
+        >>> import numpy as np
+        >>> import pkd
+        >>> class Shop(pkd.PartiallyKnownMDP):
+        ...     horizon, grid = 4, (3, 1000)  # x: the demand just seen, y: the stock
+        ...     def start(self): return 0, 500
+        ...     def actions(self, x, y): return [a for a in (0, 1) if y + a < 1000]
+        ...     def reward(self, x, y, a): return float(min(x, y)) - 0.25 * a
+        ...     def step(self, x, y, a): return [(1.0, max(y - x, 0) + a, "demand")]
+        ...     def outcomes(self, z): return [0, 1, 2]
+        ...     def step_many(self, x, y):
+        ...         for a in (0, 1):
+        ...             after, paid = np.maximum(y - x, 0) + a, np.minimum(x, y) - 0.25 * a
+        ...             yield a, y + a < 1000, paid, [(1.0, after, "demand")]
+        >>> pkd.check_model(Shop())
+        >>> pkd.compile(Shop()).n_states
+        33
+        """
+        raise ModelError(f"{type(self).__name__} has no step_many()")
+
     # -- what the theorems may be told; every line is optional -------------------------------------
 
     # Bounds every return to go and caps unknown features; None: computed for each state.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from pkd.check import features, frame, moves, rewards
+from pkd.check import features, frame, many, moves, rewards
 from pkd.check.answers import Answers, walk_model
 from pkd.check.asking import hashable, is_whole
 from pkd.check.laws import checked_law
@@ -39,6 +39,7 @@ CHECKS: Final[tuple[Callable[[Answers], Iterator[str]], ...]] = (
     *moves.CHECKS,
     *features.CHECKS,
     *rewards.CHECKS,
+    *many.CHECKS,
     *frame.LAST_CHECKS,
 )
 

@@ -125,10 +125,13 @@ def _find_windows(graph: Graph) -> tuple[Array, Array]:
     first, last = np.full(len(graph.layers.x), horizon), np.full(len(graph.layers.x), -1)
     known = len(members.distinct)
     for t, layer in enumerate(members.distinct):
-        nodes = np.fromiter(layer, np.int64)
+        grown = getattr(layer, "new", None)  # of a layer that holds the one before it
+        nodes = np.fromiter(layer if grown is None else grown, np.int64)
         first[nodes] = np.minimum(first[nodes], t)
         repeats = (horizon - 1 - t) // members.period if t >= known - members.period else 0
         last[nodes] = np.maximum(last[nodes], t + repeats * members.period)
+    if known and hasattr(members.distinct[-1], "new"):  # it holds the nodes of those before
+        last[np.fromiter(members.distinct[-1], np.int64)] = horizon - 1
     return first, last
 
 

@@ -13,7 +13,8 @@ import functools
 import math
 import operator
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, overload
 
 import attrs
@@ -39,7 +40,7 @@ from pkd.queue import Queue, replace_part
 
 __all__ = [
     "CHANCES", "CHANCE_STATE", "DECIDE", "LAST", "SETTLED", "STEP", "STOP", "Block", "Cells",
-    "Graph", "Layers", "Mask", "QueuesMatterError", "Side",
+    "Graph", "Grown", "Layers", "Mask", "QueuesMatterError", "Side",
 ]  # fmt: skip
 
 # Hiding queues pays once an explicit walk has this many times as many branches.
@@ -134,27 +135,75 @@ class Cells:
         )
 
 
+class Grown(Mapping[int, Mask]):
+    """A layer of an explicit walk that holds the layer before it, and new nodes.
+
+    All such layers share their nodes, so a layer takes no memory but that of its new nodes.
+
+    >>> layer = Grown.start({4: ()}).add({7: ()})
+    >>> dict(layer), layer.add({2: ()}).new, 2 in layer
+    ({4: (), 7: ()}, [2], False)
+    """
+
+    def __init__(self, nodes: list[int], place: dict[int, int], count: int) -> None:
+        self._nodes, self._place, self._before, self._count = nodes, place, count, len(nodes)
+
+    @classmethod
+    def start(cls, layer: Mapping[int, Mask]) -> Grown:
+        """The same nodes as a layer."""
+        nodes = list(layer)
+        return cls(nodes, {node: place for place, node in enumerate(nodes)}, 0)
+
+    def add(self, new: Mapping[int, Mask]) -> Grown:
+        """The next layer."""
+        self._place.update(zip(new, range(self._count, self._count + len(new)), strict=True))
+        self._nodes.extend(new)
+        return Grown(self._nodes, self._place, self._count)
+
+    @property
+    def new(self) -> list[int]:
+        """The nodes that the layer before it does not hold."""
+        return self._nodes[self._before : self._count]
+
+    def __getitem__(self, node: int) -> Mask:
+        if self._place[node] >= self._count:
+            raise KeyError(node)
+        return ()
+
+    def __contains__(self, node: object) -> bool:
+        return self._place.get(node, self._count) < self._count  # type: ignore[call-overload, no-any-return]
+
+    def items(self) -> ItemsView[int, Mask]:
+        return dict.fromkeys(self, ()).items()
+
+    def __iter__(self) -> Iterator[int]:
+        return islice(self._nodes, self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+
 @attrs.define(eq=False)
-class Layers(Sequence[dict[int, Mask]]):
+class Layers(Sequence[Mapping[int, Mask]]):
     """The nodes of each layer.
 
     From some layer on they repeat and are stored once, so a long horizon takes no memory.
     """
 
     horizon: int
-    distinct: list[dict[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
+    distinct: list[Mapping[int, Mask]] = attrs.Factory(list)  # the layers before any is repeated
     period: int = 1  # after them, layer t is layer t - period again
 
     def __len__(self) -> int:
         return self.horizon
 
     @overload
-    def __getitem__(self, t: int) -> dict[int, Mask]: ...
+    def __getitem__(self, t: int) -> Mapping[int, Mask]: ...
 
     @overload
-    def __getitem__(self, t: slice) -> list[dict[int, Mask]]: ...
+    def __getitem__(self, t: slice) -> list[Mapping[int, Mask]]: ...
 
-    def __getitem__(self, t: int | slice) -> dict[int, Mask] | list[dict[int, Mask]]:
+    def __getitem__(self, t: int | slice) -> Mapping[int, Mask] | list[Mapping[int, Mask]]:
         if isinstance(t, slice):
             return [self[i] for i in range(*t.indices(self.horizon))]
         t = range(self.horizon)[t]
@@ -194,6 +243,8 @@ class Graph:
     # (feature, block, share or -1: uniform) -> queues of the y' that come with it, if hidden
     shared: dict[tuple[int, int, float], set[Mask]] = attrs.Factory(dict)
     exact: bool = True  # whether every combination of letters that the masks allow can occur
+    # Where `step_many` was asked, (x, y) -> node: blocks have no index of their nodes.
+    place_of: Callable[[Any, Any], int | None] | None = None
 
     @functools.cached_property
     def flat(self) -> Flat:
@@ -231,6 +282,8 @@ class Graph:
 
     def find(self, x: Any, y: Any) -> int | None:
         """The node of a state in the layers of an explicit walk."""
+        if self.place_of is not None:
+            return self.place_of(x, y)
         block = self.block_index.get(y)
         return None if block is None else self.layers.of_block.get(block, {}).get(x)
 
@@ -331,7 +384,7 @@ def _is_inside(one: Mask, other: Mask) -> bool:
     return all(a | b == b for a, b in zip(one, other, strict=True))
 
 
-def grow_only(before: dict[int, Mask], after: dict[int, Mask]) -> bool:
+def grow_only(before: Mapping[int, Mask], after: Mapping[int, Mask]) -> bool:
     """Whether each node of a layer is in the next one, with all that its queue can hold."""
     return len(before) <= len(after) and all(
         node in after and (mask == after[node] or _is_inside(mask, after[node]))

@@ -131,15 +131,23 @@ class Index:
         self.n_nodes += 1
         # Counted per side: a state may be in the layers and in the settlement.
         if node >= self.manner.max_states:
-            found = f"more than {self.manner.max_states} states can be reached"
-            raise TooManyStatesError(found, self.layer, (x, block.y))
+            self.stop_at(x, block.y)
         if self.n_nodes % REPORT_NODES == 0:
             self.progress(REPORT_NODES)
-            held = read_resident()
-            if held > self.manner.most_bytes:
-                found = f"{self.n_nodes} states were found"
-                found += f" and {held / 1e9:.3g} GB of memory are in use"
-                raise TooManyStatesError(found, self.layer, (x, block.y))
+            self.watch_memory(x, block.y)
+
+    def stop_at(self, x: Any, y: Any) -> None:
+        """Gives up: there are too many states."""
+        found = f"more than {self.manner.max_states} states can be reached"
+        raise TooManyStatesError(found, self.layer, (x, y))
+
+    def watch_memory(self, x: Any, y: Any) -> None:
+        """Gives up if the process holds too much memory."""
+        held = read_resident()
+        if held > self.manner.most_bytes:
+            found = f"{self.n_nodes} states were found"
+            found += f" and {held / 1e9:.3g} GB of memory are in use"
+            raise TooManyStatesError(found, self.layer, (x, y))
 
     def _read_kind(self, x: Any, block: Block) -> tuple[int, Any]:
         if self.hidden and block.path is not None:

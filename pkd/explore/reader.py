@@ -38,7 +38,7 @@ LOOKED = -1  # in place of a cell: the move looks at one more entry
 MANY_BRANCHES = 20_000  # after so many, hiding queues is given up if it saves too little
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """Where the moves of one part start, where they lead, and the method that gives them."""
 
     cells: Cells
@@ -57,10 +57,10 @@ class Reader:
         self.hidden, self.strict, model = index.hidden, index.strict, index.model
         cells, layers, settled = self.graph.cells, self.graph.layers, self.graph.settled
         self.parts = (
-            _Part(cells[STEP], layers, layers, False, model.step, {}),
-            _Part(cells[LAST], layers, settled, True, model.last_step, {}),
-            _Part(cells[CHANCES], layers, layers, False, model.step, {}),
-            _Part(cells[SETTLED], settled, settled, True, model.last_step, {}),
+            Part(cells[STEP], layers, layers, False, model.step, {}),
+            Part(cells[LAST], layers, settled, True, model.last_step, {}),
+            Part(cells[CHANCES], layers, layers, False, model.step, {}),
+            Part(cells[SETTLED], settled, settled, True, model.last_step, {}),
         )
         self.shares = overrides(model, "share")
         self.note = find_note(model)
@@ -92,7 +92,7 @@ class Reader:
             found = made[key] = self._ask(node, prefix, part)
         return found
 
-    def _ask(self, node: int, prefix: tuple[Any, ...], part: _Part) -> int:
+    def _ask(self, node: int, prefix: tuple[Any, ...], part: Part) -> int:
         """Asks the model for the moves of a cell and writes them down."""
         if not self.hidden:
             self.ask_all([node], part)
@@ -119,7 +119,7 @@ class Reader:
             raise QueuesMatterError("moves look at nearly all entries")
         return len(part.cells.node) - 1
 
-    def ask_all(self, nodes: list[int], part: _Part) -> None:
+    def ask_all(self, nodes: list[int], part: Part) -> None:
         """Asks for the moves of nodes of an explicit walk that were not asked for before."""
         cells, origin, blocks = part.cells, part.origin, self.graph.blocks
         first = len(cells.node)
@@ -127,7 +127,7 @@ class Reader:
         part.made.update(zip(nodes, range(first, len(cells.node)), strict=True))
 
     def _write(
-        self, asked: Iterable[tuple[int, Any, Any]], prefix: tuple[Any, ...], part: _Part,
+        self, asked: Iterable[tuple[int, Any, Any]], prefix: tuple[Any, ...], part: Part,
         cells: Cells,
     ) -> None:  # fmt: skip
         """Appends the moves of cells that are given as (node, x, y).

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from pkd.explore.graph import (
@@ -19,12 +20,14 @@ from pkd.explore.graph import (
     STEP,
     STOP,
     Graph,
+    Grown,
     Mask,
     Side,
     grow_only,
     join_boxes,
 )
 from pkd.explore.index import PROBABILITY_SLACK, Index, Manner, is_pair
+from pkd.explore.many import ManyIndex, ManyReader, answers_many
 from pkd.explore.reader import Reader
 from pkd.model import ModelError, PartiallyKnownMDP, normalise
 
@@ -50,14 +53,22 @@ def read_start(
 
 def walk(model: PartiallyKnownMDP, manner: Manner, progress: Callable[[int], Any]) -> Graph:
     """The graph of a model: its layers from the start on, then the settlement."""
-    index = Index(model, manner, progress)
-    walker, graph = _Walker(index, Reader(index)), index.graph
+    index: Index
+    reader: Reader
+    if manner.strict and answers_many(model, manner.hidden):
+        index = many = ManyIndex(model, manner, progress)
+        reader = ManyReader(many)
+    else:
+        index = Index(model, manner, progress)
+        reader = Reader(index)
+    walker, graph = _Walker(index, reader), index.graph
     walker.walk(walker._read_start())
     last, index.layer = graph.members[-1], graph.horizon
     deciders = {node: mask for node, mask in last.items() if graph.layers.kind[node] == DECIDE}
     graph.ends = walker._close(walker._find_image(deciders, LAST), SETTLED)
     for layer in graph.members.distinct:
-        walker._ask_stops(graph.layers, CHANCES, layer)
+        new = dict.fromkeys(layer.new, ()) if isinstance(layer, Grown) else layer
+        walker._ask_stops(graph.layers, CHANCES, new)
     walker._ask_stops(graph.settled, SETTLED, graph.ends)
     for cells in graph.cells:
         cells.finish()
@@ -84,30 +95,55 @@ class _Walker:
         """Layers S_t = F(S_{t-1}). If layers only grow, expand only the new nodes."""
         graph = self.graph
         layer = fresh = self._close(layer, CHANCES)
-        known, grows = graph.members.distinct, False
+        known = graph.members.distinct
         known.append(layer)
         # Layers by their hash: comparing each with all before it would be quadratic.
         alike = {_hash_layer(layer): [0]}
         for t in range(1, graph.horizon):
             image = self._find_image(fresh, STEP)
             self.index.layer = t + 1
-            image, before = self._close(image, CHANCES), layer
-            if grows:
-                layer = dict(before)
-                self._add(layer, {node: {mask} for node, mask in image.items()})
-            else:
-                layer = image
-            grows = grows or grow_only(before, layer)
-            fresh = {n: m for n, m in layer.items() if before.get(n) != m} if grows else layer
-            if not fresh:
-                return
+            layer, before = self._close(image, CHANCES), layer
+            if grow_only(before, layer):
+                return self._grow(before, layer, t)
+            fresh = layer
             same_hash = alike.setdefault(_hash_layer(layer), [])
             repeated = next((s for s in reversed(same_hash) if known[s] == layer), None)
             if repeated is not None:  # a season: from here on layers repeat with this period
                 graph.members.period = t - repeated
-                return
+                return None
             known.append(layer)
             same_hash.append(t)
+        return None
+
+    def _grow(self, before: Mapping[int, Mask], first: dict[int, Mask], t: int) -> None:
+        """Layers t, t + 1, ..., which only grow: a node of layer t was in layer t - 1, or is new.
+
+        Without queues a layer is stored as its new nodes.
+        """
+        known, hidden = self.graph.members.distinct, self.index.hidden
+        layer: Mapping[int, Mask] = first
+        grown = None if hidden else Grown.start(before)
+        while True:
+            fresh = {n: m for n, m in layer.items() if before.get(n) != m}
+            if not fresh:
+                return
+            if grown is None:
+                known.append(layer)
+                before = layer
+            else:
+                before = grown = grown.add(fresh)
+                known.append(grown)
+            t += 1
+            if t == self.graph.horizon:
+                return
+            image = self._find_image(fresh, STEP)
+            self.index.layer = t + 1
+            if not hidden:  # what follows an old node is old
+                image = {node: mask for node, mask in image.items() if node not in before}
+            layer = image = self._close(image, CHANCES)
+            if hidden:
+                layer = joined = dict(before)
+                self._add(joined, {node: {mask} for node, mask in image.items()})
 
     def _find_image(self, nodes: dict[int, Mask], part: int) -> dict[int, Mask]:
         """Where one action leads. An END stays where it is, which keeps layers growing."""
@@ -192,8 +228,8 @@ class _Walker:
 
     def _land(self, image: dict[int, Mask], found: set[int], reached: dict[int, set[Mask]]) -> None:
         landings = self.graph.landings
-        for landing in found:
-            image.update(dict.fromkeys(landings[landing], ()))
+        nodes = chain.from_iterable(map(landings.__getitem__, found))
+        image.update(dict.fromkeys(nodes, ()))
         if reached:
             boxes: dict[int, set[Mask]] = {}
             for landing, masks in reached.items():
@@ -211,13 +247,18 @@ class _Walker:
             layer[node] = joined
             self.graph.exact &= exact
 
-    def _ask_stops(self, side: Side, part: int, nodes: dict[int, Mask]) -> None:
+    def _ask_stops(self, side: Side, part: int, nodes: Mapping[int, Mask]) -> None:
         """Asks what the STOP states among some nodes pay."""
-        for node in sorted(nodes):
-            if side.kind[node] == STOP:
-                for _ in self.reader.split(node, nodes[node], part):
-                    pass
+        stops = [node for node in sorted(nodes) if side.kind[node] == STOP]
+        if not self.index.hidden:
+            made = self.reader.parts[part].made
+            fresh = [node for node in stops if node not in made]
+            self.reader.ask_all(fresh, self.reader.parts[part])
+            return
+        for node in stops:
+            for _ in self.reader.split(node, nodes[node], part):
+                pass
 
 
-def _hash_layer(layer: dict[int, Mask]) -> int:
+def _hash_layer(layer: Mapping[int, Mask]) -> int:
     return hash(frozenset(layer.items()))

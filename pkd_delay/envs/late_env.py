@@ -24,7 +24,7 @@ from pkd.expect import seed as check_seed
 from pkd_delay.augmented import Augmented
 from pkd_delay.delayed import Delayed
 from pkd_delay.envs.late_problem import Behind
-from pkd_delay.envs.late_view import Message, Observation, Packing, copy_value
+from pkd_delay.envs.late_view import PLAIN, Message, Observation, Packing, copy_value
 from pkd_delay.envs.problem_env import Naming, ProblemEnv, find_naming
 from pkd_delay.episodes import DelayedEpisode
 from pkd_delay.laws.arrivals import (
@@ -149,6 +149,10 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         self._pay_rule: DelayRule | None = None  # None: rewards have no delay of their own
         if not isinstance(rewards, str):
             self._pay_rule = read_delay(rewards, most, "rewards")
+        # With such delays nothing random depends on the draws of this wrapper.
+        late = self._command_rule.max_delay or self._pay_rule is not None
+        constant = self._rule.always and not late and self._sensors is None
+        self._always = self._rule.max_delay if constant else None
         require(flag("news", news))
         if not isinstance(max_delay, Mapping):
             require(if_given(whole, "max_delay", max_delay))
@@ -301,12 +305,15 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
     def _make_message(self, observation: Any, info: dict[str, Any], paid: float) -> Message:
         # An environment may write the next step into the same array and the same dictionary.
         try:
-            seen, told = copy_value(observation), copy_value(info)
+            seen = observation if type(observation) in PLAIN else copy_value(observation)
+            told = copy_value(info)
         except Exception as problem:
             raise ModelError(
                 f"an observation or info cannot be copied ({problem}), so it cannot be shown late; "
                 "leave out of info what is not data, such as locks and open files"
             ) from problem
+        if not self.packing.commands:
+            return Message(seen, told, paid)
         line = self._commands
         return Message(seen, told, paid, line.in_force, line.since, line.on_way)
 
@@ -318,28 +325,50 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             (type(action) is int and action in self._numbers) or action in self.action_space
         ):
             raise ModelError(f"action is {show(action)}; expected one of {self.action_space}")
-        action = copy_value(action)
+        if type(action) is not int:
+            action = copy_value(action)
         self._actions.append(action)
-        paid = 0.0 if any(self._flags) else self._move_base(action)
+        terminated, truncated = self._flags
+        paid = 0.0
+        if not (terminated or truncated):
+            paid = self._move_base(action)
+            terminated, truncated = self._flags
         self._step += 1
-        at_end = self._flags[1] or (self.horizon is not None and self._step > self.horizon)
-        at_end = at_end or (self._end == "at once" and self._flags[0])
+        at_end = truncated or (self.horizon is not None and self._step > self.horizon)
+        at_end = at_end or (terminated and self._end == "at once")
         arrived = self._line.advance(self._step, everything=at_end)
-        self._over = at_end or (any(self._flags) and self._line.shown == len(self._messages))
-        if at_end and not any(self._flags):
-            self._flags = (False, True)
-        observation, info, reward = self._show(arrived)
+        self._over = at_end or (terminated and self._line.shown == len(self._messages))
+        if at_end and not (terminated or truncated):
+            self._flags = terminated, truncated = False, True
+        observation, info, shown_pay = self._show(arrived)
         if self._pay_rule is not None:
             come = self._pay.advance(self._step, everything=self._over)
             last = self._pay.shown
-            reward = sum([told.paid for told in self._messages[last - come : last]], 0.0)
-        elif self._rewards == "at once":
-            reward = paid
-        terminated, truncated = self._flags if self._over else (False, False)
-        return observation, reward, terminated, truncated, info
+            paid = sum([told.paid for told in self._messages[last - come : last]], 0.0)
+        elif self._rewards == "shown":
+            paid = shown_pay
+        if not self._over:
+            return observation, paid, False, False, info
+        return observation, paid, terminated, truncated, info
 
     def _move_base(self, action: Any) -> float:
         """The base executes what is in force, unseen: Delta_h and o_{h+1}. What it paid."""
+        if self._always is not None and self._deltas is None:
+            sent: tuple[Any, ...] = (self._always, self._always)
+        else:
+            action, sent = self._draw(action)
+        # A copy: an environment may change its action, which is shown later and can be sent again.
+        given = action if type(action) is int else copy_value(action)
+        observation, reward, terminated, truncated, info = self.env.step(given)
+        self._line.send(*sent)
+        self._flags = (bool(terminated), bool(truncated))
+        self._messages.append(self._make_message(observation, info, float(reward)))
+        self._executed.append(action)
+        self._moves.append(() if self._base is None else self._base.moves)
+        return float(reward)
+
+    def _draw(self, action: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The command in force, and (Delta_h, D_h), or a mapping of these for each sensor."""
         h, rng, before = self._step, self._rng, self._true
         assert rng is not None
         if self.packing.commands:
@@ -354,25 +383,16 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 name: rule.draw(line.lines[name].delay, h, None, None, rng)
                 for name, rule in self._sensors.items()
             }
+            sent: tuple[Any, ...] = (drawn,)
+        elif self._deltas is not None:
+            self._rule.draw(line.delay, h, before, action, rng)  # the same draws as without them
+            delta = int(self._deltas[h - 1])
+            sent = delta, self._rule.follow(line.delay, delta)
         else:
-            delta, delay = self._rule.draw(line.delay, h, before, action, rng)
-            if self._deltas is not None:
-                delta = int(self._deltas[h - 1])
-                delay = self._rule.follow(line.delay, delta)
+            sent = self._rule.draw(line.delay, h, before, action, rng)
         if self._pay_rule is not None:
             self._pay.send(*self._pay_rule.draw(self._pay.delay, h, None, None, rng))
-        # A copy: an environment may change its action, which is shown later and can be sent again.
-        given = copy_value(action)
-        observation, reward, terminated, truncated, info = self.env.step(given)
-        if isinstance(line, SensorArrivals):
-            line.send(drawn)
-        else:
-            line.send(delta, delay)
-        self._flags = (bool(terminated), bool(truncated))
-        self._messages.append(self._make_message(observation, info, float(reward)))
-        self._executed.append(action)
-        self._moves.append(() if self._base is None else self._base.moves)
-        return float(reward)
+        return action, sent
 
     @property
     def _true(self) -> Any:
@@ -380,12 +400,14 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         return self._messages[-1].observation
 
     def _show(self, arrived: int) -> tuple[Observation, dict[str, Any], float]:
-        t = self._line.shown
+        line = self._line
+        t = line.shown
         news = self._messages[t - arrived : t]
-        pending = () if self._over else self._actions[max(t - 1, 0) :]
-        waited = 0 if self._over else self._line.waited(self._step)
+        pending, waited = list[Any](), 0
+        if not self._over:
+            pending, waited = self._actions[max(t - 1, 0) :], line.waited(self._step)
         last = self._messages[t - 1] if t else self._nothing
-        line, ages = self._line, None
+        ages = None
         if isinstance(line, SensorArrivals):
             sent = {name: one.shown for name, one in line.lines.items()}
             blank = self._nothing.observation if not all(sent.values()) else {}
@@ -398,11 +420,13 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 name: 0 if self._over else self._step - max(k, 1) for name, k in sent.items()
             }
         observation = self.packing.pack(self._step, last, pending, waited, news, t, ages)
-        info = copy_value(news[-1].info) if news else {}
+        info = news[-1].info if news else {}  # it is shown once
         if isinstance(line, SensorArrivals) and self._over:
             info["late"] = {"deltas": line.deltas, "delays": line.delays}
         elif self._over:
             info["late"] = {"deltas": tuple(line.deltas), "delays": tuple(line.delays)}
+        if len(news) == 1:
+            return observation, info, news[0].paid
         return observation, info, sum([message.paid for message in news], 0.0)
 
     @property

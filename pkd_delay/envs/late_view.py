@@ -38,7 +38,7 @@ def copy_value(value: Any) -> Any:
     if kind in PLAIN:
         return value
     if kind is dict:
-        return {key: copy_value(part) for key, part in value.items()}
+        return {k: part if type(part) in PLAIN else copy_value(part) for k, part in value.items()}
     if kind is np.ndarray and value.dtype != object:
         return value.copy()
     return copy.deepcopy(value)
@@ -122,28 +122,34 @@ class Packing:
         ages: Mapping[str, int] | None = None,
     ) -> Observation:
         """The observation at the beginning of step h: new values, which the agent may change."""
-        whole, lists = np.int64, self._lists
-        told: Observation = {
-            "age": whole(len(pending)), "waited": whole(waited), "arrived": whole(len(news)),
-            "step": np.array([h], np.int64), "observation": copy_value(last.observation),
-            "pending": lists["pending"].pack(pending),
-        }  # fmt: skip
+        whole, lists, seen = self._numbers, self._lists, last.observation
+        told: Observation = {"age": whole[len(pending)]}  # in the order of names
         if ages is not None:
-            told["ages"] = {name: whole(age) for name, age in ages.items()}
+            told["ages"] = {name: np.int64(age) for name, age in ages.items()}
+        told["arrived"] = whole[len(news)]
+        if self.commands:
+            told["in_force"] = copy_value(last.in_force)
         if self.news:
             told["news"] = lists["news"].pack([message.observation for message in news])
-        if self.start_late:
-            told["seen"] = whole(shown > 0)
+        told["observation"] = seen if type(seen) in PLAIN else copy_value(seen)
         if self.commands:
-            told["since"] = whole(min(last.since, self.commands + 1))
-            told["sent"] = whole(len(last.on_way))
             told["on_way"] = lists["on_way"].pack(last.on_way)
-            told["in_force"] = copy_value(last.in_force)
-        return {name: told[name] for name in self._names}
+        told["pending"] = lists["pending"].pack(pending)
+        if self.start_late:
+            told["seen"] = whole[shown > 0]
+        if self.commands:
+            told["sent"] = whole[len(last.on_way)]
+            told["since"] = whole[min(last.since, self.commands + 1)]
+        if self.horizon is not None:
+            told["step"] = np.array([h], np.int64)
+        told["waited"] = whole[waited]
+        return told
 
     @cached_property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(self.space.spaces)
+    def _numbers(self) -> list[np.int64]:
+        """0, 1, 2, ... as observations have them."""
+        largest = max(self.most_news, self.waited, self.commands + 1, 1)
+        return [np.int64(i) for i in range(largest + 1)]
 
     def read(self, observation: Observation, name: str, count: str) -> tuple[Any, ...]:
         """The entries of a padded list that count."""
@@ -158,9 +164,10 @@ class _Padded:
         self._space, self._length = space, length
         self._blank = create_zero_array(space)
         self._empty = self._join([])
+        self._is_array = isinstance(self._empty, np.ndarray)
 
     def pack(self, values: Sequence[Any]) -> Any:
-        if not isinstance(self._empty, np.ndarray):
+        if not self._is_array:
             return self._join(values)
         packed = self._empty.copy()
         for place, value in enumerate(values):

@@ -52,6 +52,11 @@ class DelayRule:
             return False
         return law.numbers(0).probabilities[-1] == 1.0
 
+    @property
+    def always(self) -> bool:
+        """Whether every number that is drawn, and every delay, is `max_delay`."""
+        return self.constant and isinstance(self.law, InterArrival | Lags)
+
     def find_law(self, h: int, observation: Any, action: Any) -> DelayKernel:
         """The law of the message of step h."""
         if self.law is not None or self.law_of is None:
@@ -145,7 +150,7 @@ class Arrivals:
         self.deltas.append(delta if late == delay else late - self.delay)
         self.delays.append(late)
 
-    def advance(self, h: int, *, everything: bool = False) -> int:
+    def advance(self, h: int, everything: bool = False) -> int:
         """Shows what is due at the beginning of step h; how many states that is."""
         before = self.shown
         while self.shown <= len(self.delays):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -340,7 +340,7 @@ class TableGraph(Graph):
 
     def _make_members(self) -> dict[str, Any]:
         layers, period = self._layers
-        found: list[dict[int, Mask]] = [
+        found: list[Mapping[int, Mask]] = [
             dict.fromkeys(self.list_layer(t).tolist(), ()) for t in range(len(layers))
         ]
         return {"members": Layers(self.horizon, found, period)}
