@@ -71,8 +71,8 @@ def settle(compiled: Compiled, rule: Optimism) -> Bonus:
     on the data.
     """
     bonus = rule.bonus()
-    if compiled.families and bonus.form == CERTIFIED:
-        bonus = attrs.evolve(bonus, free=math.inf, parts=1)  # their sets alone
+    if bonus.form == CERTIFIED and (compiled.families or bonus.rate):
+        bonus = attrs.evolve(bonus, free=math.inf, parts=1)  # the sets alone
     if not bonus.needed:
         return bonus
     if compiled.exogenous is None:
