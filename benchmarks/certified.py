@@ -3,7 +3,7 @@
     python benchmarks/certified.py regret [--seeds 20] [--episodes 20000] [--workers 2]
     python benchmarks/certified.py violations [--runs 2000]
     python benchmarks/certified.py stopping [--runs 50]
-    python benchmarks/certified.py mixed [--runs 100] [--seeds 3]
+    python benchmarks/certified.py mixed [--runs 100] [--seeds 3] [--rules certified rate]
     python benchmarks/certified.py sweeps
 
 `regret`: every shipped model under every rule. `violations`: many runs of the certified rule, and
@@ -51,6 +51,7 @@ STOPPING = (
 RULES: dict[str, pkd.Optimism] = {
     "certified": pkd.Certified(),
     "everywhere": pkd.Certified(explore="everywhere"),
+    "rate": pkd.Certified(rate=0.05),
     "set alone": pkd.Certified(minimax=False, explore="everywhere"),
     "mvp": pkd.MVP(),
     "practical": pkd.MVP.practical(),
@@ -66,6 +67,7 @@ SUMMARY = (
     "Regret as published / certified, over the models where both lose anything: least "
     "{least:.1f}, median {median:.1f}. {seeds} seeds, {episodes:,} episodes, delta 0.05."
 )
+MIXED = "certified", "everywhere", "practical", "greedy"
 GOAL = 0.95
 LITTLE = 0.1  # regret that is added before a ratio is taken
 GAP = 0.25  # of the way from random play to the optimum, where a run stops
@@ -238,21 +240,23 @@ def play_mixed(number: int, rule: str, seeds: int, episodes: int) -> float:
 
 
 def study_mixed(args: argparse.Namespace) -> list[str]:
-    rules = ("certified", "everywhere", "practical", "greedy")
-    jobs = [(i, rule, args.seeds, args.episodes) for i in range(args.runs) for rule in rules]
+    rules = tuple(args.rules)
+    other = "everywhere" if "everywhere" in rules else rules[-1]
+    numbers = range(args.first, args.first + args.runs)
+    jobs = [(i, rule, args.seeds, args.episodes) for i in numbers for rule in rules]
     found = dict(zip(jobs, spread(play_mixed, jobs, args), strict=True))
     regrets = {rule: np.array([found[job] for job in jobs if job[1] == rule]) for rule in rules}
-    ratio = (regrets["certified"] + LITTLE) / (regrets["everywhere"] + LITTLE)
+    ratio = (regrets["certified"] + LITTLE) / (regrets[other] + LITTLE)
     rows = [
-        [str(i), *(f"{regrets[rule][i]:,.4g}" for rule in rules), f"{ratio[i]:.2f}"]
-        for i in range(args.runs)
+        [str(number), *(f"{regrets[rule][i]:,.4g}" for rule in rules), f"{ratio[i]:.2f}"]
+        for i, number in enumerate(numbers)
     ]
     rows.append(["sum", *(f"{regrets[rule].sum():,.5g}" for rule in rules), ""])
     better, worse = int((ratio < 1 / 1.1).sum()), int((ratio > 1.1).sum())
-    head = ["model", *(RULES[rule].label for rule in rules), "certified / everywhere"]
+    head = ["model", *(RULES[rule].label for rule in rules), f"certified / {other}"]
     said = (
         f"{args.runs} models, {args.seeds} seeds, {args.episodes:,} episodes. Certified has less "
-        f"regret than exploring everywhere by more than a tenth in {better}, more in {worse}; the "
+        f"regret than {RULES[other].name} by more than a tenth in {better}, more in {worse}; the "
         f"ratio is {ratio.min():.2f} to {ratio.max():.2f}, median {np.median(ratio):.2f}. (Each "
         f"regret counts as {LITTLE:g} more in a ratio, because some are 0.)"
     )
@@ -335,7 +339,8 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--models", nargs="*")
-    parser.add_argument("--rules", nargs="*", choices=RULES, default=list(RULES))
+    parser.add_argument("--rules", nargs="*", choices=RULES)
+    parser.add_argument("--first", type=int, default=0, help="mixed: the first random model")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--runs", type=int, default=None)
@@ -343,6 +348,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=workers.available())
     parser.add_argument("--out", type=Path, default=Path("out"))
     args = parser.parse_args()
+    args.rules = args.rules or (list(MIXED) if args.study == "mixed" else list(RULES))
     args.runs = args.runs or {"violations": 2000, "stopping": 50, "mixed": 100}.get(args.study, 0)
     lines = STUDIES[args.study](args)
     print("\n".join(lines))

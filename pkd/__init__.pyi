@@ -17,6 +17,7 @@ import pkd.experiments.rivals
 import pkd.explore
 import pkd.explore.graph
 import pkd.explore.sizes
+import pkd.families
 import pkd.files
 import pkd.files.logs
 import pkd.kernels
@@ -52,6 +53,12 @@ from pkd.experiments.experiment import compare as compare
 from pkd.experiments.experiment import experiment as experiment
 from pkd.experiments.results import Results as Results
 from pkd.experiments.results import load_results as load_results
+from pkd.families import Binomial as Binomial
+from pkd.families import Family as Family
+from pkd.families import Geometric as Geometric
+from pkd.families import Mixture as Mixture
+from pkd.families import OneOf as OneOf
+from pkd.families import Poisson as Poisson
 from pkd.files.policies import PolicyTable as PolicyTable
 from pkd.learning.drive import drive as drive
 from pkd.learning.learn import learn as learn

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import attrs
 
 from pkd import lazy
-from pkd.expect import field, flag, number, one_of
+from pkd.expect import field, flag, fraction, number, one_of
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Bonus:
     rounds: int = ONE_ROUND  # of the search for the largest value over a set of laws
     rule: PythonRule | None = None  # NUMPY: the rule itself, which is asked
     needed: bool = False  # CERTIFIED: features that come whatever is done need no exploration
+    rate: float = 0.0  # CERTIFIED: see `Certified.rate`; 0: never
     # (unknown features + unknown rewards,) whose estimate is taken as it is; None: of no one's.
     exogenous: Floats | None = attrs.field(default=None, eq=False)
 
@@ -242,6 +243,11 @@ class Certified(Optimism):
     MVP-Est with delta / 2, too.
     A learner does not promise its number of episodes to MVP-Est: while it has played at most 2^j,
     it uses K = 2^j and delta / (2 (j + 1) (j + 2)), which sum to delta / 2 over j.
+    rate: an option that is off by default. Let most(z) bound the visits of z in an episode over all
+    policies and all laws that are left; it is computed anew when the episodes have doubled. Where
+    every feature that acting decides has N(z) >= rate k most(z) > 0 samples before episode k, the
+    plan takes the estimates of all: data come fast enough by themselves. Otherwise it is as without.
+    Plans are also made when the episodes have doubled. It is off where a run has `until`.
     exact: the maximum to 1e-9 of the range. Otherwise plans use an upper bound of it: it is a few
     percent larger as a rule, and up to 1.35 times the gain over the mean in a small model, 2.84
     times in a large one. The intervals that a run or a learner reports in the end are exact.
@@ -260,6 +266,19 @@ class Certified(Optimism):
     explore: Literal["needed", "everywhere"] = attrs.field(
         default="needed", validator=field(one_of, choices=("needed", "everywhere"))
     )
+    rate: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(field(fraction))
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.rate is not None and self.explore == "everywhere":
+            raise ModelError('Certified(rate=...) explores what is needed; drop explore="everywhere"')
+
+    def to_config(self) -> dict[str, Any]:
+        found = super().to_config()
+        if self.rate is None:  # files from before there was a choice say the same
+            found.pop("rate", None)
+        return found
 
     def bonus(self) -> Bonus:
         return Bonus(
@@ -271,6 +290,7 @@ class Certified(Optimism):
             anytime=True,
             rounds=ALL_ROUNDS if self.exact else ONE_ROUND,
             needed=self.explore == "needed",
+            rate=self.rate or 0.0,
         )
 
     @property
@@ -283,6 +303,7 @@ class Certified(Optimism):
             "everywhere": self.explore == "everywhere",
             "without MVP": not self.minimax,
             "exact": self.exact,
+            f"rate {self.rate}": self.rate is not None,
         }
         return ", ".join([type(self).__name__, *(word for word, on in options.items() if on)])
 

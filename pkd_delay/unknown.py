@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import attrs
 
-from pkd import Episode, Known, ModelError, Queue
+from pkd import Episode, Family, Known, ModelError, Queue
 from pkd.adapters import find_note
 from pkd.episode import list_samples, list_visited
 from pkd.expect import flag, function, if_given, require
@@ -237,7 +237,10 @@ class UnknownDelay(Augmented):
 
     def outcomes(self, z: Move | Arrival) -> Iterable[Any]:
         if isinstance(z, Move):
-            return [(x_next, SHOWN) for x_next in self.base.outcomes(z.feature)]
+            found = self.base.outcomes(z.feature)
+            if isinstance(found, Family):
+                return found.rename(lambda x_next: (x_next, SHOWN))
+            return [(x_next, SHOWN) for x_next in found]
         return [z.outcome(True), z.outcome(False)]
 
     def branching(self, z: Move | Arrival) -> int:

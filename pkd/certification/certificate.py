@@ -47,6 +47,7 @@ class Evidence(NamedTuple):
     label: str
     samples: float  # N(z)
     radius: float  # C(z): the set is {q : KL(p^, q) <= C(z)}; infinite without data
+    parameters: str = ""  # of a declared family, those that are left: the set is that of their laws
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -128,9 +129,14 @@ class Certificate:
         return list(_list_evidence(self._question.sets))
 
     def table(self, most: int = SHOWN_ROWS) -> str:
-        """Features with the number of their samples and the radius of their set of laws."""
+        """Features with the number of their samples and the radius of their set of laws.
+
+        A feature with a declared family has the parameters that are left in place of a radius.
+        """
         require(whole("most", most))
-        rows = [(e.label, f"{e.samples:.10g}", f"{e.radius:.3g}") for e in self.evidence]
+        rows = [
+            (e.label, f"{e.samples:.10g}", e.parameters or f"{e.radius:.3g}") for e in self.evidence
+        ]
         return format_table(HEADER, rows, most=most)
 
     def more_samples(self, share: float = 0.5, *, progress: bool = False) -> dict[Any, int]:
@@ -236,8 +242,10 @@ def _read_policy(policy: Policy | str | Path, compiled: Compiled) -> Policy:
 def _list_evidence(sets: Unrefuted) -> Iterator[Evidence]:
     model = sets.compiled.model
     names = [*sets.compiled.features, *sets.compiled.reward_index]
-    for z, n, c in zip(names, sets.numbers.tolist(), sets.radii().tolist(), strict=True):
-        yield Evidence(z, model.feature_label(z), n, c)
+    left = sets.find_parameters()
+    numbers = zip(names, sets.numbers.tolist(), sets.radii().tolist(), strict=True)
+    for row, (z, n, c) in enumerate(numbers):
+        yield Evidence(z, model.feature_label(z), n, c, left.get(row, ""))
 
 
 def _find_places(gap: float, low: float, high: float) -> int:

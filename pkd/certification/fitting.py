@@ -13,6 +13,7 @@ from typing import Any
 
 from pkd.certification.logs import Log, as_log
 from pkd.expect import number, require
+from pkd.families import Family
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.planning.plan import Model
 from pkd.problem import as_model
@@ -23,8 +24,9 @@ __all__ = ["FittedLaw", "fit_law"]
 class FittedLaw:
     """P(x' | z) = (n(z, x') + smoothing) / (n(z) + smoothing * len(outcomes(z))).
 
-    It is uniform where z was never seen. A feature without outcomes is an unknown reward; its
-    values are those of the log.
+    It is uniform where z was never seen. Where `outcomes(z)` is a family (`pkd.families`) it is the
+    family's most likely law, for counts with the smoothing. A feature without outcomes is an
+    unknown reward; its values are those of the log.
 
     >>> import pkd
     >>> law = pkd.fit_law("gambler", {"coin": {"heads": 1, "tails": 3}})
@@ -48,7 +50,11 @@ class FittedLaw:
 
     def __call__(self, z: Any) -> dict[Any, float]:
         seen = self.log.get(z, {})
-        outcomes = tuple(seen) if z in self.log.rewards else tuple(self._model.outcomes(z))
+        declared = seen if z in self.log.rewards else self._model.outcomes(z)
+        outcomes = tuple(declared)
+        if isinstance(declared, Family):
+            counts = [seen.get(x, 0.0) + self._smoothing for x in outcomes]
+            return dict(zip(outcomes, declared.fit(counts).tolist(), strict=True))
         if not outcomes:
             raise ModelError(
                 f"{self.log.source} never mentions the reward {z!r}, so its law is unknown; add it "

@@ -90,12 +90,15 @@ class Unrefuted:
 
         g is Good's estimate of what was not seen yet, (outcomes that were seen once) / N, and 1
         without data. `even` is uniform on the outcomes that were seen and the first others, B(z) in
-        all.
+        all. Of a family it is the law that fits best.
         """
         ptr, counts = self.compiled.row_ptr, self.tally.counts
         found = np.zeros(len(counts))
         for z, bound in enumerate(self.compiled.branching.tolist()):
             row = slice(int(ptr[z]), int(ptr[z + 1]))
+            if z in self.compiled.families:
+                found[row] = self.compiled.fit(z, counts[row])
+                continue
             n, seen = float(self.tally.n[z]), counts[row]
             possible = np.argsort(seen == 0, kind="stable")[: int(bound)]
             even = np.zeros(len(seen))
@@ -121,6 +124,11 @@ class Unrefuted:
             level = self.budget + doors.evidence(coin, 0, 2, 2.0)
             paid.append(level / n if n > 0 else math.inf)
         return np.concatenate([self.high.radius, paid])
+
+    def find_parameters(self) -> dict[int, str]:
+        """What is left of each declared family, in words, by row."""
+        cells = self.compiled.unrefuted.find_cells
+        return {row: cells(self.high.told, row).text for row in self.compiled.families}
 
 
 @attrs.frozen

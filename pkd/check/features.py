@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pkd.check.answers import Answers
 from pkd.check.asking import FAILED, TOLERANCE, call, hashable, is_number, is_whole, show
 from pkd.explore import overrides
+from pkd.families import Family
 from pkd.model import UnknownReward
 
 
@@ -37,6 +39,18 @@ def check_outcomes(answers: Answers) -> Iterator[str]:
                 for x, n in counts.items()
                 if n > 1
             )
+
+
+def check_families(answers: Answers) -> Iterator[str]:
+    """A declared family has laws that sum to 1, and logarithms that are concave in its parameter.
+
+    Both are tested at points.
+    """
+    for z in answers.followers:
+        with suppress(Exception):  # what is wrong with the answer itself is found elsewhere
+            found = answers.model.outcomes(z)
+            if isinstance(found, Family):
+                yield from (f"{call('outcomes', z)}: {fault}" for fault in found.find_faults())
 
 
 def check_branching(answers: Answers) -> Iterator[str]:
@@ -100,6 +114,7 @@ def check_names_are_distinct(answers: Answers) -> Iterator[str]:
 
 CHECKS = (
     check_outcomes,
+    check_families,
     check_branching,
     check_shares,
     check_n_features,

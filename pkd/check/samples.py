@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from pkd.episode import Episode, list_branches
 from pkd.expect import fraction, key, require, show
+from pkd.families import Family
 from pkd.model import Known, Law, ModelError, PartiallyKnownMDP
 from pkd.problem import Problem, as_model
 
@@ -51,6 +52,7 @@ class FeatureTest:
     pair: tuple[
         tuple[str, dict[Any, int]], ...
     ]  # two values of that part with the counts of x' after each; empty with one context
+    family: str = ""  # the declared family, where that is what was tested
 
     def __str__(self) -> str:
         data = f"{self.samples} samples in {self.contexts} contexts, p = {self.p_value:.3g}"
@@ -77,8 +79,11 @@ class SampleReport:
 
     @property
     def p_values(self) -> dict[Hashable, float]:
-        """Corrected p-values: a feature is rejected where its value is at most `false_alarm`."""
-        return {test.feature: test.p_value for test in self.tests}
+        """Corrected p-values: a feature is rejected where its value is at most `false_alarm`.
+
+        With a declared family it is the smaller one of two.
+        """
+        return {test.feature: test.p_value for test in reversed(self.tests)}
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -87,6 +92,8 @@ class SampleReport:
         dependent = (
             f"x' depends on {test.differs_in}, not only on z: {test}; "
             "let the feature tell these apart"
+            if not test.family
+            else f"x' has no law of {test.family}: {test}; declare another family, or none"
             for test in failed
         )
         return (*self.impossible, *dependent)
@@ -115,7 +122,9 @@ def check_samples(
     It reports and raises nothing about the data. episodes: `Episode`s, or (z, x', (x, y, a))
     triples, in order of time. The probability that a sufficient phi_Z is rejected, for any feature,
     is at most `false_alarm`, whatever policy collected the data: the j-th feature to appear gets
-    the share 1/(j (j + 1)) of it.
+    the share 1/(j (j + 1)) of it. Where `outcomes(z)` is a family (`pkd.families`), half of that
+    share goes to a test of the family: the ratio w(n) / max_t prod_i p_t(x'_i), with w(n) the
+    probability of the samples if the law is drawn from Dirichlet(1/2), has mean at most 1, too.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin
@@ -128,10 +137,13 @@ def check_samples(
     require(fraction("false_alarm", false_alarm))
     model = as_model(model)
     collected, names, impossible = _collect(model, episodes)
-    tests = [
-        _test_feature(z, samples, len(tuple(model.outcomes(z))), names, j)
-        for j, (z, samples) in enumerate(collected.items(), start=1)
-    ]
+    tests: list[FeatureTest] = []
+    for j, (z, samples) in enumerate(collected.items(), start=1):
+        declared, cost = model.outcomes(z), j * (j + 1)
+        if isinstance(declared, Family):
+            cost *= 2
+            tests.append(_test_family(z, samples, declared, cost))
+        tests.append(_test_feature(z, samples, len(tuple(declared)), names, cost))
     return SampleReport(
         false_alarm, tuple(sorted(tests, key=lambda test: test.p_value)), impossible
     )
@@ -198,7 +210,7 @@ def _read_moves(
 
 
 def _test_feature(
-    z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], place: int
+    z: Any, samples: Samples, n_outcomes: int, names: tuple[str, ...], cost: int
 ) -> FeatureTest:
     contexts = [context for context, _ in samples]
     outcome, values = _encode([x_next for _, x_next in samples])
@@ -213,10 +225,8 @@ def _test_feature(
     }
     differs_in = max(logs, key=lambda name: max(logs[name]))
     ratios = np.concatenate(list(logs.values()))
-    # The shares 1/(j (j + 1)) sum to at most 1 however many features appear.
-    log_p = (
-        math.log(len(ratios)) - float(np.logaddexp.reduce(ratios)) + math.log(place * (place + 1))
-    )
+    # The shares 1 / cost sum to at most 1 however many features appear.
+    log_p = math.log(len(ratios)) - float(np.logaddexp.reduce(ratios)) + math.log(cost)
     p_value = math.exp(min(0.0, log_p)) if n_contexts > 1 else 1.0
     pair = (
         _find_most_different(
@@ -226,6 +236,19 @@ def _test_feature(
         else ()
     )
     return FeatureTest(z, len(samples), n_contexts, p_value, differs_in, pair)
+
+
+def _test_family(z: Any, samples: Samples, family: Family, cost: int) -> FeatureTest:
+    """Whether some law of the family explains the samples nearly as well as laws at large do."""
+    seen = Counter(x_next for _, x_next in samples)
+    n = [float(seen[x]) for x in family]
+    half = 0.5 * len(n)
+    log_w = math.lgamma(half) - math.lgamma(len(samples) + half)
+    log_w += sum(math.lgamma(c + 0.5) - math.lgamma(0.5) for c in n)
+    log_p = family.most_likely(n) - log_w + math.log(cost)
+    p_value = math.exp(min(0.0, log_p))
+    contexts = len({context for context, _ in samples})
+    return FeatureTest(z, len(samples), contexts, p_value, "", (), repr(family))
 
 
 def _compute_log_ratios(

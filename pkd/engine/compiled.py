@@ -21,6 +21,7 @@ from pkd.check.laws import read_law
 from pkd.engine import bonus as kernels
 from pkd.engine.arrays import ArrayLaw, find_array
 from pkd.engine.belief import Asking, Belief, Tally, World
+from pkd.engine.families import Unrefuted
 from pkd.engine.structure import Counts, Structure, reward_limits
 from pkd.expect import key, require, whole
 from pkd.explore.reach import reach
@@ -39,6 +40,7 @@ Policy = np.ndarray
 Act = Callable[[int, Any, Any], Any]  # (h, x, y) -> action
 Result = TypeVar("Result")
 SHOWN_FINDINGS = 10
+STRANGE = 1e-8  # the divergence of a law from its family that is no rounding
 
 
 class Player(Protocol):
@@ -301,7 +303,16 @@ class Compiled(Structure, ABC):
                 p[places] = [masses.get(x, 0.0) for x in self.outcomes[row]]
             else:
                 paid.append(sorted(masses.items()))
+        require(self._find_strangers(p))
         return Truth(self, law, paid, p)
+
+    def _find_strangers(self, p: np.ndarray) -> Iterator[str]:
+        """The laws that are none of the family that their feature declares."""
+        for row, family in self.families.items():
+            law = p[self.row_ptr[row] : self.row_ptr[row + 1]]
+            best = float(law[law > 0] @ np.log(law[law > 0]))  # no law explains it better
+            if family.most_likely(law) < best - STRANGE:
+                yield f"the law of {self.features[row]!r} is none of {family!r}, which it declares"
 
     def name_law(self, law: Law | np.ndarray) -> Law:
         """A law as it is read by name; an array, or {"p": array}, in the order of the outcomes.
@@ -360,6 +371,13 @@ class Compiled(Structure, ABC):
         )
         if bonus.exogenous is not None:
             belief = belief._replace(exogenous=bonus.exogenous)
+        if bonus.form == CERTIFIED and self.families:
+            # Sets alone: their values hold whatever MVP-Est says.
+            rule = self.unrefuted
+            return belief._replace(
+                form=NUMPY, free=math.inf, width=math.nan, told=np.zeros(rule.size),
+                asking=Asking(rule),
+            )  # fmt: skip
         if bonus.form == EXACT or bonus.free == math.inf:  # no part of it is MVP-Est
             return belief
         if bonus.rule is None:  # one in numpy has no logarithms
@@ -394,11 +412,35 @@ class Compiled(Structure, ABC):
 
     def pessimistic(self, belief: Belief) -> Belief:
         """The same sets of laws for least values; `estimate` fills in the means of rewards."""
-        if belief.form != CERTIFIED:
+        if not self.has_sets(belief):
             raise ModelError("least values need a certified belief; give optimism=Certified()")
-        return belief._replace(
+        least = belief._replace(
             mean=belief.mean.copy(), free=math.inf, ceiling=math.inf, width=0.0, sign=-1.0
         )
+        if belief.asking is None:
+            return least
+        rule = attrs.evolve(self.unrefuted, sign=-1.0)
+        return least._replace(width=math.nan, asking=attrs.evolve(belief.asking, rule=rule))
+
+    def has_sets(self, belief: Belief) -> bool:
+        """Whether the values of a belief are those over sets of laws."""
+        asking = belief.asking
+        return belief.form == CERTIFIED or (
+            asking is not None and isinstance(asking.rule, Unrefuted)
+        )
+
+    @cached_property
+    def unrefuted(self) -> Unrefuted:
+        """What gives values over sets of laws in a model with families."""
+        names = {row: self.model.feature_label(self.features[row]) for row in self.families}
+        return Unrefuted(self.families, names, self.row_ptr[: len(self.features) + 1])
+
+    def fit(self, row: int, counts: np.ndarray) -> np.ndarray:
+        """The estimate of a law: that of its family, or the frequencies; even without data."""
+        if row in self.families:
+            return self.families[row].fit(counts)
+        n = float(counts.sum())
+        return counts / n if n > 0 else np.full(len(counts), 1 / len(counts))
 
     def budgets(self, delta: float) -> np.ndarray:
         """log(1 / (weight delta)) of a set by the rank of its feature.
@@ -420,14 +462,19 @@ class Compiled(Structure, ABC):
         rng: np.ndarray, *, rank: bool = False,
     ) -> None:  # fmt: skip
         """Fills a belief from the counts. rank: features with new data get their rank."""
-        prior, sets = float(bonus.prior) or None, True if belief.form == CERTIFIED else None
-        paid = len(self.rewards) > 0 or None
-        if belief.asking is not None:
+        sets = self.has_sets(belief) or None
+        prior, paid = float(bonus.prior) or None, len(self.rewards) > 0 or None
+        plain = belief.plain._replace(form=CERTIFIED) if sets else belief.plain
+        if belief.asking is not None and not sets:
             paid = None
-        kernels.estimate(
-            self.row_ptr, belief.plain, tally, prior, sets, paid, rank, rng, reward_bonus
-        )
-        if belief.asking is not None:
+        kernels.estimate(self.row_ptr, plain, tally, prior, sets, paid, rank, rng, reward_bonus)
+        if belief.asking is not None and sets:
+            for row in self.families:
+                at = slice(int(self.row_ptr[row]), int(self.row_ptr[row + 1]))
+                belief.p[at] = self.fit(row, tally.counts[at])
+            budget = belief.budget[tally.rank[: len(belief.n)]]
+            self.unrefuted.tell(belief.radius, budget, tally.counts, belief.told)
+        elif belief.asking is not None:
             facts = self._find_facts(belief, tally, rng)
             belief.told[...] = belief.asking.rule.prepare(facts)
             belief.ask_for_means(facts, belief.mean)

@@ -29,7 +29,7 @@ import numpy as np
 
 from pkd.engine.compiled import Compiled
 from pkd.engine.nodes.agreement import all_agree
-from pkd.optimism import Bonus, Optimism
+from pkd.optimism import CERTIFIED, Bonus, Optimism
 
 __all__ = ["find_exogenous", "settle"]
 
@@ -71,6 +71,8 @@ def settle(compiled: Compiled, rule: Optimism) -> Bonus:
     on the data.
     """
     bonus = rule.bonus()
+    if bonus.form == CERTIFIED and (compiled.families or bonus.rate):
+        bonus = attrs.evolve(bonus, free=math.inf, parts=1)  # the sets alone
     if not bonus.needed:
         return bonus
     if compiled.exogenous is None:

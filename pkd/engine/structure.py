@@ -32,6 +32,7 @@ from pkd.explore.sizes import (
     returns_within,
     sweep_returns,
 )
+from pkd.families import Family
 from pkd.files.values import key_of
 from pkd.model import ModelError, UnknownReward
 
@@ -58,6 +59,11 @@ class Structure:
     def outcomes(self) -> Sequence[tuple[Any, ...]]:
         """The outcomes of each feature, in the order of all arrays."""
         return self.graph.outcomes
+
+    @property
+    def families(self) -> dict[int, Family]:
+        """The families of laws that features declare, by row."""
+        return self.graph.families
 
     @cached_property
     def row_ptr(self) -> np.ndarray:
@@ -346,6 +352,8 @@ class Structure:
             ):  # fmt: skip
                 digest.update(np.array(values).tobytes())
         digest.update(self.branching.tobytes())
+        for row, family in self.families.items():
+            digest.update(f"{row} {family.identity}".encode())
         digest.update(self._identify_layout())
         for nodes in self.graph.landings:
             digest.update(np.array(nodes, np.int64).tobytes())

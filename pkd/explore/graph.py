@@ -35,6 +35,7 @@ from pkd.explore.flat import (
     flatten,
 )
 from pkd.explore.segments import lengths_to_ptr
+from pkd.families import Family
 from pkd.model import Known, PartiallyKnownMDP, UnknownReward
 from pkd.queue import Queue, replace_part
 
@@ -232,6 +233,7 @@ class Graph:
     notes: list[Any] = attrs.Factory(list)
     sets: list[tuple[Any, ...]] = attrs.Factory(list)  # distinct sets of outcomes
     feature_set: list[int] = attrs.Factory(list)  # of each feature
+    families: dict[int, Family] = attrs.Factory(dict)  # of features that declare one
     known_set: list[int] = attrs.Factory(list)  # of each known law
     landings: list[list[int]] = attrs.Factory(list)  # the nodes of each landing
     landing_block: list[int] = attrs.Factory(list)

@@ -16,6 +16,7 @@ import numpy as np
 from pkd.expect import require, whole
 from pkd.explore.graph import CHANCE_STATE, DECIDE, STOP, Block, Graph, QueuesMatterError, Side
 from pkd.explore.limits import VARIABLE, TooLargeError, read_resident, refuse_steps
+from pkd.families import Family
 from pkd.model import CHANCE, END, Known, ModelError, PartiallyKnownMDP, normalise
 from pkd.queue import HOLE, Look, Veil, find_queue, get_part, hide, parts, replace_part
 
@@ -208,6 +209,8 @@ class Index:
                 )
             row = self.feature_index[z] = len(self.features)
             self.features.append(z)
+            if isinstance(answer, Family):
+                graph.families[row] = answer
             graph.feature_set.append(self._intern_set(states))
         return row
 

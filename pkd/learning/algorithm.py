@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from itertools import compress
 
+import attrs
 import numpy as np
 
 from pkd.engine import Compiled
@@ -44,8 +45,15 @@ class Learning:
         self.proving = Estimator(compiled, prove(compiled), None, split(compiled, delta))
         # Whether the value of every plan is an upper value of V*.
         self.certified = self.bonus.form == CERTIFIED and self.bonus.exogenous is None
+        self.certified &= not self.bonus.rate
+        # Bounds of the visits of each feature and reward in an episode, for `Certified.rate`.
+        size = len(compiled.features) + len(compiled.rewards)
+        self.most = np.full(size if self.bonus.rate else 0, math.inf)
+        self.looked = 0  # the number of episodes when they were found
         self.tally = compiled.tally(counts)
         self.rng = seed_words(seed)
+        if self.bonus.rate and schedule.growth is None and schedule.period is None:
+            schedule = attrs.evolve(schedule, growth=2.0)
         self.schedule = schedule
         self.tally.spent[0] = schedule.slack
         self.policy = compiled.policy()
@@ -92,11 +100,29 @@ class Learning:
         Returns whether its policy differs from the last one.
         """
         self.renew()
+        if self.bonus.rate:
+            self._choose_explored()
         self.acting.fill(self.tally, self.rng, rank=True)
         self.upper, changed = self.compiled.sweep(self.belief, self.policy, follow=False)
         self.tally.set_marks(self.schedule.features or math.inf)
         self.due, self.due_at = False, self.schedule.next_due(self.done)
         return changed
+
+    def _choose_explored(self) -> None:
+        """Takes all estimates as they are where data come at the rate, else those of the rule."""
+        if self.done + 1 >= 2 * self.looked:
+            self.looked = self.done + 1
+            sets = self.proving.belief
+            self.proving.fill(self.tally, self.rng, rank=True, belief=sets)
+            found = [self.compiled.find_visits(sets, z, most=True) for z in range(len(self.most))]
+            self.most = np.minimum(self.most, found)
+        mask = self.bonus.exogenous
+        mask = np.zeros(len(self.most), np.bool_) if mask is None else mask
+        n = np.concatenate([self.tally.n, self.tally.rewards[0]])
+        enough = (n > 0) & (n >= self.bonus.rate * (self.done + 1) * self.most)
+        if enough[~mask].all():
+            mask = np.ones(len(self.most), np.bool_)
+        self.acting.belief = self.acting.belief._replace(exogenous=mask)
 
     @property
     def most_episodes(self) -> int:
@@ -142,6 +168,8 @@ class Learning:
         """Everything that the next plan and the next episode depend on."""
         arrays = {f"tally_{name}": array for name, array in self.tally._asdict().items()}
         arrays |= {f"belief_{name}": getattr(self.belief, name) for name in KEPT}
+        if self.bonus.rate:
+            arrays["most"] = np.append(self.most, self.looked)
         return arrays | {
             "rng": self.rng,
             "policy": self.policy,
@@ -183,10 +211,14 @@ class Learning:
         findings += [f"belief_{fault}" for fault in faults if fault]
         if np.isinf(arrays["upper"]).any():
             findings.append("upper: expected a finite number")
+        if self.bonus.rate and not (arrays["most"] >= 0).all():
+            findings.append("most: expected numbers >= 0")
         if findings:
             raise ModelError(findings)
         for name, array in mine.items():
             array[...] = arrays[name]
         self.upper = float(mine["upper"][0])
+        if self.bonus.rate:
+            self.most, self.looked = mine["most"][:-1], int(mine["most"][-1])
         self.done, self.due_at, self.acting.epoch, due = (int(step) for step in mine["steps"])
         self.due = bool(due)

@@ -93,6 +93,8 @@ def learn(
     if episodes is None and not isinstance(law, Mapping) and not callable(law):
         law, episodes = None, law  # learn(problem, episodes)
     optimism = as_rule(optimism)
+    if until is not None and isinstance(optimism, Certified):
+        optimism = attrs.evolve(optimism, rate=None)
     schedule = _check(episodes, delta, replan, until, optimism)
     require(
         check_seed("seed", seed),
@@ -215,6 +217,7 @@ class Trial:
     def go(self, advance: Callable[[int], None], checkpoint: Path | None) -> None:
         """Plays all episodes that are left, in chunks of a fraction of a second."""
         quick = self.every and self._is_plain and not self.learning.acting.timed
+        quick = quick and not self.learning.bonus.rate
         fused = self.compiled.fused_loop(self) if quick else None
         self._compile_kernels(fused)
         size, saved = 1, time.perf_counter()

@@ -97,7 +97,8 @@ class OptimisticLearner:
         A plan that takes some features as they are estimated (`Certified(explore="needed")`) has
         none; then it is the certified one of `interval`.
         """
-        mixed = self._learning.bonus.exogenous is not None
+        bonus = self._learning.bonus
+        mixed = bonus.exogenous is not None or bonus.rate
         return self.interval.high if mixed else self.plan.value
 
     @property

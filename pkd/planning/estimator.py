@@ -50,7 +50,10 @@ def narrow(compiled: Compiled, belief: Belief, tally: Tally) -> Belief:
         bet = 0.5 * math.log(math.pi) + math.lgamma(n[z] + 1) - math.lgamma(n[z] + 0.5)
         level = belief.budget[tally.rank[z]] + places + bet
         found[z] = min(found[z], level / n[z])
-    return belief._replace(radius=found)
+    told = belief.told
+    if belief.asking is not None:  # families have cells, whatever their radius is
+        told = np.concatenate([np.minimum(found, told[: len(found)]), told[len(found) :]])
+    return belief._replace(radius=found, told=told)
 
 
 def _find_wide(compiled: Compiled) -> np.ndarray:

@@ -9,11 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from pkd.engine import Compiled, compile
 from pkd.engine.belief import CONSTANTS, N_ARRAYS, NOTHING, Asking, Belief, find_belief_fault
 from pkd.engine.compiled import Counts, Truth
+from pkd.engine.families import FAMILIES
 from pkd.expect import failure, key, require, whole
 from pkd.expect import seed as check_seed
 from pkd.explore.limits import refuse_seconds
@@ -30,6 +32,7 @@ from pkd.optimism import (
     MVP,
     NUMPY,
     SUM,
+    PythonRule,
 )
 from pkd.problem import Problem, read, unpack
 from pkd.progress import watch, working
@@ -300,11 +303,15 @@ class Plan:
             numbers = [int(form), *constants, int(rounds), NOTHING, None, template.exogenous]
             belief = Belief._make([*parts, *numbers])
             if form == NUMPY:
-                made = from_config(dict(rule["optimism"])).bonus().rule
+                made: PythonRule | None = attrs.evolve(compiled.unrefuted, sign=belief.sign)
+                size = (compiled.unrefuted.size,)
+                if rule["optimism"]["rule"] != FAMILIES:
+                    made = from_config(dict(rule["optimism"])).bonus().rule
+                    size = compiled.optimistic(made.bonus(), 1, 0.5).told.shape if made else size
                 if made is None:
                     raise ModelError(f"{path} is not a plan that pkd saved: its rule has no values")
-                asking, empty = Asking(made, int(rule["episode"])), compiled.optimistic
-                if arrays["told"].shape != empty(made.bonus(), 1, 0.5).told.shape:
+                asking = Asking(made, int(rule["episode"]))
+                if arrays["told"].shape != size:
                     raise ModelError(f"{path} does not fit the model: its rule was told more")
                 belief = belief._replace(told=arrays["told"], asking=asking)
             return cls(compiled, belief, arrays["choices"], value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pkd.engine import Compiled, compile
 from pkd.engine.exogenous import settle
-from pkd.expect import failure, number, require
+from pkd.expect import failure, fraction, if_given, number, require
 from pkd.explore.sizes import measure
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.optimism import Certified
@@ -24,7 +24,11 @@ DEVIATION, RANGE = 2 * sqrt(2), 7 / 3  # of one step: 2 sqrt(2 Var C) + (7/3) R 
 
 
 def certified_bound(
-    model: PartiallyKnownMDP | Compiled, episodes: float, delta: float = 0.05
+    model: PartiallyKnownMDP | Compiled,
+    episodes: float,
+    delta: float = 0.05,
+    *,
+    rate: float | None = None,
 ) -> Bound:
     """The regret of K episodes is at most this, with probability 1 - 2 delta.
 
@@ -37,6 +41,8 @@ def certified_bound(
 
         2 sqrt(2) R sqrt(K S) + (62/3) R S,    S = c sum_z (2 beta (1 + log(K M)) + M (1 + L))
 
+    rate: that of `pkd.Certified(rate=c)`. It adds 2 R sum_E sqrt(beta M K / c) to the first number.
+
     What is proved: for `pkd.Certified()` where F is not empty, and otherwise for
     `pkd.Certified(minimax=False)`, the second number for `exact=True` alone; with plans before
     every episode or whenever some N(z) has doubled ("every", "doubling"); in a model whose episodes
@@ -47,6 +53,7 @@ def certified_bound(
     12842010
     """
     require(number("episodes", episodes, 1), failure("delta", delta))
+    require(if_given(fraction, "rate", rate))
     compiled = compile(model).explicit
     own = compiled.model
     if own.samples is not None and not own.samples_cover_visits:
@@ -54,6 +61,11 @@ def certified_bound(
             f"{type(own).__name__} has samples of its own and does not declare "
             "samples_cover_visits = True; the theorem needs that each feature is taught at least "
             "as often as it is visited"
+        )
+    if compiled.families:
+        raise ModelError(
+            f"{type(own).__name__} declares families of laws; the theorem is proved for features "
+            "without one"
         )
     found, exogenous = measure(compiled), settle(compiled, Certified()).exogenous
     sizes = [*map(len, compiled.outcomes), *(2 for _ in compiled.rewards)]
@@ -71,6 +83,9 @@ def certified_bound(
     R, first, second = found.width, sum(beta[i] for i in known), sum(beta[i] for i in sought)
     leading = 4 * sqrt(2 * K * draws * first) + 4 * LOSS * sqrt(K * draws * second)
     bound = Bound(R * leading, R * tail * most * (18 * len(known) + 2 * LOSS * len(sought)))
+    if rate is not None:
+        added = 2 * R * sum(sqrt(beta[i] * most * K / rate) for i in sought)
+        return Bound(bound.leading + added, bound.lower_order)
     if known or not sought:
         return bound
     spent = LOSS * sum(2 * beta[i] * (1 + log(K * most)) + most * (1 + tail) for i in sought)

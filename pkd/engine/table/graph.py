@@ -59,7 +59,7 @@ class TableGraph(Graph):
         self.model, self.table, self.horizon = model, table, int(model.horizon)
         self.hidden, self.exact = False, True
         self.known, self.known_set, self.rewards, self.notes = [], [], [], []
-        self.letters, self.shared = {}, {}
+        self.letters, self.shared, self.families = {}, {}, {}
         _, self.size, actions = table.rewards.shape
         n_cells = table.period * self.size
         n_rows = (n_cells if table.changes else self.size) * actions
