@@ -43,28 +43,39 @@ def make_large(size: int) -> bytes:
     return bytes(size)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no signal is sent to one process there")
-@pytest.mark.parametrize("size", [1, 50_000_000])
-def test_an_interrupt_ends_all_workers_at_once(tmp_path: Path, size: int) -> None:
-    """A worker that is killed half way through a large result leaves nobody who waits for it."""
-    script, said = tmp_path / "script.py", tmp_path / "said"
+def tell(folder: str) -> None:
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(0.05)
+
+
+def start_script(folder: Path, call: str, said: Path) -> subprocess.Popen[bytes]:
+    """Another process that spreads jobs of this module over two workers."""
+    script = folder / "script.py"
     script.write_text(
-        "import signal\nfrom pkd.workers import spread\nfrom test_workers import make_large\n"
+        "import signal\nimport test_workers\nfrom pkd.workers import spread\n"
         'if __name__ == "__main__":\n'
         "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "    try:\n"
-        f"        spread(make_large, [({size},)] * 100_000, 2, lambda: print(1, flush=True))\n"
-        "    except KeyboardInterrupt:\n"
-        '        print("interrupted")\n'
+        f"    try:\n        {call}\n"
+        '    except KeyboardInterrupt:\n        print("interrupted")\n'
     )
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     with said.open("wb") as file:
-        main = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, str(script)],
             stdout=subprocess.PIPE,
             stderr=file,
             env={**os.environ, "PYTHONPATH": path},
         )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signal is sent to one process there")
+@pytest.mark.parametrize("size", [1, 50_000_000])
+def test_an_interrupt_ends_all_workers_at_once(tmp_path: Path, size: int) -> None:
+    """A worker that is killed half way through a large result leaves nobody who waits for it."""
+    said = tmp_path / "said"
+    jobs = f"[({size},)] * 100_000"
+    call = f"spread(test_workers.make_large, {jobs}, 2, lambda: print(1, flush=True))"
+    main = start_script(tmp_path, call, said)
     assert main.stdout is not None
     assert main.stdout.readline() == b"1\n"
     time.sleep(0.05)
@@ -73,8 +84,31 @@ def test_an_interrupt_ends_all_workers_at_once(tmp_path: Path, size: int) -> Non
         out = main.communicate(timeout=60)[0]
     finally:
         main.kill()
-    assert out.splitlines()[-1] == b"interrupted"
+    assert out.endswith(b"interrupted\n")
     assert (main.returncode, said.read_text()) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    call = f"spread(test_workers.tell, [({str(tmp_path)!r},)] * 100_000, 2)"
+    main = start_script(tmp_path, call, tmp_path / "said")
+    while len(pids := [int(p.name) for p in tmp_path.iterdir() if p.name.isdigit()]) < 2:
+        assert main.poll() is None
+        time.sleep(0.02)
+    main.kill()
+    main.communicate()
+    last = time.monotonic() + 60
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < last
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """A process that has ended may still be in the table of processes."""
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
 
 
 def test_there_is_at_least_one_worker() -> None:

@@ -56,7 +56,8 @@ def list_rows(results: Any, outputs: Any) -> tuple[list[str], list[list[Any]]]:
         found = [[value, *(line.say(value) for line in lines.values())] for value in values]
         try:
             slopes = part.slopes(outputs.x, outputs.at).values()
-            said = [f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})" for one in slopes]
+            rounded = [[round(float(end), 2) + 0.0 for end in one] for one in slopes]  # no -0.00
+            said = ["{:.2f} ({:.2f} to {:.2f})".format(*ends) for ends in rounded]
             # A hyphen in front would be taken for a formula, and get an apostrophe.
             found.append(["slope", *(text.replace("-", "\N{MINUS SIGN}") for text in said)])
         except pkd.ModelError:

@@ -25,7 +25,7 @@ __all__ = ["EPISODES", "Bounds", "find_lines", "find_slopes"]
 
 EPISODES = "episodes"
 AXES = (EPISODES, "model", "agent")  # beside the parameters
-LENGTHS = 12  # numbers of episodes on an axis of them that is no sweep
+ROUND = (1, 2, 5)  # times powers of 10: numbers of episodes on an axis that is no sweep
 Bounds = Mapping[str, Callable[[float], float]]
 Table = dict[Cell, dict[str, dict[int, float]]]  # value of x: instance: seed: regret
 
@@ -74,8 +74,7 @@ def _cut(
         raise ModelError(f"x is {x!r}; expected one of {', '.join([*results.parameters, *AXES])}")
     ats: list[int] = []
     if not swept and x == EPISODES:
-        last = at or results.least_episodes
-        ats = np.unique(np.geomspace(max(1, last / 100), last, LENGTHS).astype(int)).tolist()
+        ats = _choose_lengths(at or results.least_episodes)
     regrets = results.regrets(ats or at)
     lines: dict[str, tuple[list[int], list[Cell], Table]] = {}
     for i, cell in enumerate(results.cells):
@@ -104,15 +103,24 @@ def _bound(results: Results, x: str, at: int | None, bounds: Bounds) -> Line:
     for name in results.models:
         point = results.point(0, name).values
         if x == EPISODES and x not in point:
-            last = at or results.least_episodes
-            for k in np.geomspace(max(1, last / 100), last, LENGTHS).astype(int).tolist():
+            for k in _choose_lengths(at or results.least_episodes):
                 found.setdefault(k, []).append(float(bounds[name](k)))
         elif x in point:
-            k = point.get(EPISODES, at or results.least_episodes)
-            found.setdefault(point[x], []).append(float(bounds[name](int(k))))
+            episodes = int(point.get(EPISODES, at or results.least_episodes))
+            found.setdefault(point[x], []).append(float(bounds[name](episodes)))
     means = np.array([np.mean(values) for values in found.values()])
     style = {"color": "0.5", "linestyle": "--"}
     return Line(list(found), Interval(means, means * np.nan, means * np.nan), 0, "", style)
+
+
+def _choose_lengths(last: int) -> list[int]:
+    """Round numbers from a hundredth of the last one on, and the last one.
+
+    >>> _choose_lengths(4000)
+    [50, 100, 200, 500, 1000, 2000, 4000]
+    """
+    found = [digit * 10**power for power in range(len(str(last))) for digit in ROUND]
+    return [*(k for k in found if last / 100 <= k < last), last]
 
 
 def _join(point: Point, x: str) -> str:

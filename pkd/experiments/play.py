@@ -187,7 +187,8 @@ class World:
     def _find_gap(self, gaps: np.ndarray) -> str:
         """What is wrong if returns less shown values are further from 0 than chance explains.
 
-        By the empirical Bernstein inequality that is one run in a million.
+        By the empirical Bernstein inequality, as if episodes were independent, that is one run in a
+        million.
         """
         gaps = gaps[~np.isnan(gaps)]
         ranges = [(low, high) for _, low, high in self.compiled.return_ranges()]

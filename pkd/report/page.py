@@ -31,6 +31,7 @@ from pkd.show.plots import choose_styles, is_exact
 
 __all__ = ["write_page"]
 
+DIGITS = 4  # of a regret and its interval
 EXTREMES = 5  # features at each end of the table of counts
 REACHED = f"episodes to {GOAL:.0%} of the gain"
 HEADERS = (
@@ -142,8 +143,8 @@ def _list_means(chapter: Chapter, group: Group) -> list[str]:
         group.agent,
         runs[0].guarantee,
         str(runs[0].config.get("replan", "")),
-        say_number(float(regret.value)),
-        say_interval(regret),
+        say_number(float(regret.value), DIGITS),
+        say_interval(regret, DIGITS),
         "exact" if exact else "estimated",
         say_number(last) if exact else "",
         _find_reached(chapter, runs),

@@ -177,7 +177,10 @@ def _draw_model(
                 right.plot([], [], color="0.5", linestyle="--", label=BOUND)
         # Rules with theory constants and with small ones lie orders of magnitude apart.
         if model in bounds or (len(agents) > 1 and all(run.regret[-1] > 0 for run in every)):
+            least = min(np.min(line.get_ydata()) for line in left.lines)
             left.set(xscale="log", yscale="log")
+            if least > 0:  # the band of a mean may reach below 0, and would take most of the axis
+                left.set_ylim(bottom=least / 2)
         bands = "; bands: its 95% intervals" if seeds >= FEWEST else ""
         episodes = f"{most:,}" if least == most else f"{least:,} to {most:,}"
         told = f"{model}, {episodes} episodes\n{over}{bands}" if wide else model
@@ -216,17 +219,23 @@ def draw_lines(
         if all(isinstance(value, int | float) for value in values):
             _draw_numbers(ax, lines, values)
             ax.set(xlabel=x, ylabel=what)
-            scale = ax.set_yscale
+            scale, limit = ax.set_yscale, ax.set_ylim
         else:
             _draw_names(ax, lines, values)
             ax.set(xlabel=what)
-            scale = ax.set_xscale
+            scale, limit = ax.set_xscale, ax.set_xlim
         drawn = np.concatenate([line.regret.value for line in lines.values()])
-        if drawn.min() > 0 and drawn.max() > FAR_APART * drawn.min():
+        least = min(drawn[drawn > 0], default=0.0)
+        if drawn.min() > 0 and drawn.max() > FAR_APART * least:
             scale("log")
+        elif drawn.min() == 0 and drawn.max() > FAR_APART * least > 0:
+            linear = 10 ** math.floor(math.log10(least))
+            scale("symlog", linthresh=linear, linscale=0.5)
+            limit(-linear / 2)
         first = next(iter(lines.values()))
-        bands = f"95% over {first.units} {first.what}"
-        over = bands if first.units >= FEWEST else f"mean over {first.units} {first.what}: no bands"
+        over = f"mean over {first.units} {first.what}"
+        if first.units >= FEWEST:
+            over = f"mean and 95% interval over {first.units} {first.what}"
         ax.set_title(f"{title}\n{over}" if title else over, fontsize="small")
     for ax in axes[len(panels) :]:
         ax.remove()

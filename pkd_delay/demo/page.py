@@ -45,7 +45,7 @@ PER_STATE, IGNORING = "counts per augmented state", "ignores the delay"
 CERTIFIED, EVERYWHERE = pkd.Certified(), pkd.Certified(explore="everywhere")
 PRACTICAL, PUBLISHED, GREEDY = pkd.MVP.practical(), pkd.MVP(), pkd.Greedy()
 Curve = tuple[str, pkd.Optimism]  # (agent, rule)
-# By Okabe and Ito: the eyes of all readers tell them apart.
+# Six colours of `pkd.show.plots` and two more; a test tells them apart for colour-blind readers.
 COLOURS: Mapping[Curve, str] = {
     (KNOWN, CERTIFIED): "#0072B2",
     (UNKNOWN, CERTIFIED): "#56B4E9",

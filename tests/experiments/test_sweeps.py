@@ -214,7 +214,7 @@ def test_a_figure_has_a_line_for_each_agent_and_a_panel_for_each_value(tmp_path:
     assert [line.get_label() for line in ax.lines] == ["a", "b", "bound"]
     assert ax.lines[0].get_ydata() == pytest.approx([n * 3.0 / 2 for n in (1, 2, 4)])
     assert ax.lines[2].get_ydata().tolist() == [100.0] * 3
-    assert "95% over 4 instances" in ax.get_title()
+    assert ax.get_title() == "mean and 95% interval over 4 instances"
     assert len(found.plot(x="n", split="instance").axes) == 4
     latex = found.table("latex", x="n")
     assert latex.splitlines()[4].startswith(r"1 & 3.0 $\pm$ 2.1 & 3.0 $\pm$ 2.1 \\")

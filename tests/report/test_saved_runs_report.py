@@ -183,7 +183,7 @@ def test_runs_that_differ_in_their_seed_are_one_line_and_one_band() -> None:
     }
     found = Page(page(runs))
     assert cells(found, "regret") == ["10", "8", "12", "10"]
-    assert cells(found, "95% interval") == ["5.03172 to 14.9683"]
+    assert cells(found, "95% interval") == ["5.032 to 14.97"]
     assert cells(found, "episodes to 95% of the gain") == ["4", "3", "4", "4"]
     assert cells(found, "seed") == ["0", "1", "2"]
     assert len(found.all("svg")) == 1
