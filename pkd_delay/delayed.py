@@ -223,10 +223,17 @@ class Delayed:
         return x, y
 
     def seen(self, state: Any) -> tuple[Any, Any]:
-        """The base's (x, y) behind a state that the agent sees: the inverse of `shown_as`."""
-        if not (isinstance(state, tuple) and len(state) == 2):
+        """The base's (x, y) behind a state that the agent sees: the inverse of `shown_as`.
+
+        The state of a `NoiseMDP` may be given without its x, which is always None.
+        """
+        pair = isinstance(state, tuple) and len(state) == 2
+        if isinstance(self.base, pkd.NoiseMDP) and not (pair and state[0] is None):
+            return None, state
+        if not pair:
             raise ModelError(f"state is {state!r}; expected the (x, y) of the base")
-        return state
+        x, y = state
+        return x, y
 
 
 @attrs.frozen(eq=False)
@@ -260,8 +267,9 @@ class AugmentedSizes:
 class DelayedMDP(Delayed):
     """A tabular MDP whose states are shown late: a `Delayed` whose states are numbers.
 
-    `inter_arrival` is one law {Delta: probability} for all (s, a), or {(s, a): law}, or an array
-    (S, A, W + 2) of Pr(Delta = -1), ..., Pr(Delta = W); it is kept as an array. A law may be `Lags`
+    `inter_arrival` is one law {Delta: probability} for all (s, a), or {(s, a): law} by numbers or
+    names of the table, or an array (S, A, W + 2) of Pr(Delta = -1), ..., Pr(Delta = W); it is kept
+    as an array. A law may be `Lags`
     or a `DelayChain`, too: then the array has its table for each (s, a). One law for all (s, a) is
     learned as one law where it is unknown; shared=False learns one per (s, a), as the paper does.
     `branching` is a known bound B on the support of P(s, a), default S. |Z| in the logarithms of
@@ -307,7 +315,8 @@ class DelayedMDP(Delayed):
         found = [] if max_delay is None else whole("max_delay", max_delay)
         problem = _BoundedTable(mdp, branching)
         try:
-            table, form = _make_table(inter_arrival, mdp.n_states, mdp.n_actions)
+            given = _number_pairs(inter_arrival, mdp)
+            table, form = _make_table(given, mdp.n_states, mdp.n_actions)
         except ModelError as error:
             found += error.findings
         try:
@@ -421,6 +430,20 @@ def _is_one_law(given: GivenLaws) -> bool:
         return isinstance(given, DelayKernel) or np.ndim(given) == 1
     except ValueError:  # lists of different lengths
         return False
+
+
+def _number_pairs(given: GivenLaws, mdp: TabularMDP) -> Any:
+    """Laws {(s, a): law} with numbers in the place of the names of states and actions."""
+    if not isinstance(given, Mapping):
+        return given
+    states: dict[Any, Any] = {name: i for i, name in enumerate(mdp.state_names or ())}
+    actions: dict[Any, Any] = {name: i for i, name in enumerate(mdp.action_names or ())}
+    return {
+        (states.get(key[0], key[0]), actions.get(key[1], key[1]))
+        if isinstance(key, tuple) and len(key) == 2
+        else key: law
+        for key, law in given.items()
+    }
 
 
 def _make_table(

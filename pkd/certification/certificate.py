@@ -25,6 +25,7 @@ from pkd.certification.unrefuted import Question, Unrefuted, find_more_samples
 from pkd.engine import Compiled, compile
 from pkd.engine.compiled import Act, Counts
 from pkd.expect import fraction, require, show, whole
+from pkd.files.policies import adapt_policy
 from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy, check_schedule
 from pkd.planning.simulation import RandomisedError, refuse_weights
@@ -235,7 +236,7 @@ def _read_policy(policy: Policy | str | Path, compiled: Compiled) -> Policy:
                 f"policy is {show(policy)}; expected a Plan, a function (h, x, y) -> action, or a "
                 "file of a policy that pkd wrote"
             )
-        return policy
+        return policy if isinstance(policy, Plan) else adapt_policy(compiled.model, policy)
     return read_policy(policy, compiled)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import multiprocessing
 import os
 import sys
@@ -241,14 +240,5 @@ def find_policy(found: Found, word: str) -> pkd.Plan | Callable[..., Any]:
         return act
     if not callable(act):
         raise ModelError(f"--policy {word} is {type(act).__name__}; expected a function")
-    return adapt_policy(found.model, act, _count_parts(act))
+    return adapt_policy(found.model, act, typed=True)
 
-
-def _count_parts(act: Callable[..., Any]) -> int:
-    """How many parts of a state a function takes after the step."""
-    try:
-        parameters = inspect.signature(act).parameters.values()
-    except (TypeError, ValueError):
-        return 2
-    needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return max(len([p for p in needed if p.default is p.empty]) - 1, 0)

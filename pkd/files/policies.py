@@ -13,6 +13,7 @@ can be said in other parts than (x, y) registers them (`state_views`).
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import math
@@ -88,8 +89,15 @@ def state_views(model: Any) -> dict[tuple[str, ...], StateView]:
     return {PLAIN: StateView(lambda x, y: (x, y), lambda part, v: labels.get(part, str)(v))}
 
 
-def adapt_policy(model: PartiallyKnownMDP, act: Act, parts: int) -> Act:
-    """A function of the step and `parts` parts of a state as a policy (h, x, y) of the model."""
+def adapt_policy(model: PartiallyKnownMDP, act: Act, *, typed: bool = False) -> Act:
+    """A function of the step and the parts of a state as a policy (h, x, y) of the model.
+
+    A function of (h, x, y) is one already, unless it was typed on a command line, where models are
+    made late by flags: then it is asked about the state that was shown last.
+    """
+    parts = _count_parts(act)
+    if parts == len(PLAIN) and not typed:
+        return act
     views = {len(names): (names, view) for names, view in state_views(model).items()}
     if parts not in views:
         expected = " or ".join(f"(h, {', '.join(names)})" for names, _ in views.values())
@@ -98,6 +106,18 @@ def adapt_policy(model: PartiallyKnownMDP, act: Act, parts: int) -> Act:
         )
     _, view = views[parts]
     return lambda h, x, y: act(h, *view.parts(x, y))
+
+
+def _count_parts(act: Act) -> int:
+    """How many parts of a state a function takes after the step; those of (x, y) if unclear."""
+    try:
+        parameters = inspect.signature(act).parameters.values()
+    except (TypeError, ValueError):
+        return len(PLAIN)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return len(PLAIN)
+    needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return max(len([p for p in needed if p.default is p.empty]) - 1, 0)
 
 
 def write_policy_csv(path: str | Path, rows: Iterable[Row], label: Label) -> int:

@@ -184,8 +184,9 @@ class OptimisticLearner:
             raise ModelError(f"{path} is damaged: {error}") from None
         if meta.get("fingerprint") != compiled.fingerprint:
             raise ModelError(
-                f"{path} is the learner of another model, or of an edited one; "
-                "give the model it was made for"
+                f"{path} is the learner of another model, or of an edited one; give the model it "
+                "was made for. Its counts can be carried over: OptimisticLearner(new_model, "
+                "counts=OptimisticLearner.load(file, old_model).counts)"
             )
         try:
             config = dict(meta["config"])

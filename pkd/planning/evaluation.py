@@ -18,6 +18,7 @@ from pkd.engine.compiled import Act, Compiled, Truth
 from pkd.expect import number, require, whole
 from pkd.explore.limits import refuse_seconds
 from pkd.explore.segments import lengths_to_ptr
+from pkd.files.policies import adapt_policy
 from pkd.model import Law, ModelError
 from pkd.planning.plan import Model, Plan, Policy, resolve
 from pkd.planning.returns import Array, Choices, find_moments, find_return_law
@@ -44,7 +45,8 @@ def evaluate(
     """The exact expected return: evaluate(model, law, policy) or evaluate(problem, policy).
 
     A policy is a plan, or a function (h, x, y) that gives an action, or {action: probability} where
-    it chooses at random. The answer is a number; `.variance` and `.returns()` tell more.
+    it chooses at random; for a late problem also a function (h, state, queue, waited). The answer
+    is a number; `.variance` and `.returns()` tell more.
 
     >>> import pkd
     >>> toss, stay = [0.5, 0.5], [[1.0, 0.0], [0.0, 1.0]]
@@ -66,7 +68,7 @@ def evaluate(
         with working("evaluating"):
             value, _ = compiled.solve(compiled.truth(found), policy.choices, follow=True)
         return Evaluation(value, compiled, found, policy.action, policy.choices)
-    plain = compiled.plain
+    plain, policy = compiled.plain, adapt_policy(compiled.model, policy)
     try:
         with working("asking the policy"):
             choices = plain.tabulate(refuse_weights(policy))

@@ -24,6 +24,7 @@ from pkd.engine.nodes.engine import NodeEngine
 from pkd.episode import Episode, Transition, list_branches
 from pkd.expect import require, show, whole
 from pkd.explore import read_start
+from pkd.files.policies import adapt_policy
 from pkd.model import (
     CHANCE,
     END,
@@ -170,6 +171,7 @@ class Simulator:
     def _ask(self, act: Policy, tally: Tally | None, rng: np.ndarray) -> tuple[Episode, bool]:
         """One episode by asking policy and model move by move."""
         model, horizon, moves = self.model, self.model.horizon, list[Transition]()
+        act = adapt_policy(model, act)
         x, y = _draw(self._start, uniform(rng))[1]
         taken, due = 0, False
         while (kind := model.actions(x, y)) is CHANCE or (kind is not END and taken < horizon):

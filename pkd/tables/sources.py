@@ -55,7 +55,8 @@ def read_gymnasium(
     if table is None:
         raise ModelError(
             f"{name}: expected a transition table in env.unwrapped.P, found none; only tabular "
-            "environments can be read"
+            "environments can be planned. To play in it, give the environment itself: "
+            f"gymnasium.make({name!r})"
         )
     findings = []
     if first is None:
