@@ -51,7 +51,7 @@ class CommandHelp(Live):
         for name in list_commands():
             parser = build_parser(name)
             commands = next(a.choices for a in parser._actions if a.dest == "command")
-            parts.append(f"**pkd {name}**\n\n```text\n{commands[name].format_help()}```")
+            parts.append(f"**pkd {name}**\n\n```text\n{commands[name].format_all()}```")
         return "\n\n".join(parts)
 
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -30,7 +30,11 @@ from pkd.planning.plan import Model, Plan, Policy, check_schedule
 from pkd.planning.simulation import RandomisedError, refuse_weights
 from pkd.planning.under_policy import UnderPolicy
 from pkd.results.policies import read_policy
+from pkd.files.frames import make_frame
 from pkd.show.tables import format_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Certificate", "Evidence", "certify"]
 
@@ -132,6 +136,10 @@ class Certificate:
         require(whole("most", most))
         rows = [(e.label, f"{e.samples:.10g}", f"{e.radius:.3g}") for e in self.evidence]
         return format_table(HEADER, rows, most=most)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The evidence as a pandas frame: feature, samples, radius."""
+        return make_frame(dict(zip(HEADER, e[1:], strict=True)) for e in self.evidence)
 
     def more_samples(self, share: float = 0.5, *, progress: bool = False) -> dict[Any, int]:
         """{z: how many more samples} after which the interval is about `share` as wide as now.

@@ -95,6 +95,7 @@ def model_words(
     """The words that say which model it is: those that are left when the command's own are read."""
     parser = named.FlagParser(add_help=False)
     parser.add_argument("--debug", action="store_true")
+    parser.add_argument("--json", action="store_true")
     add_own(parser)
     _, (_command, *words) = parser.parse_known_args(typed)
     return tuple(words)

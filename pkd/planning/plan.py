@@ -19,7 +19,7 @@ from pkd.expect import seed as check_seed
 from pkd.explore.limits import refuse_seconds
 from pkd.explore.reach import reach
 from pkd.files.atomic import read_npz, write_npz
-from pkd.files.policies import Row, write_policy_csv, write_policy_json
+from pkd.files.policies import Row, list_policy, write_policy_csv, write_policy_json
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import (
     ALL_ROUNDS,
@@ -34,9 +34,11 @@ from pkd.optimism import (
 from pkd.problem import Problem, read, unpack
 from pkd.progress import watch, working
 from pkd.rules import Rule, as_rule, from_config
+from pkd.files.frames import make_frame
 from pkd.show.tables import format_table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from pkd.episode import Episode
@@ -145,6 +147,15 @@ class Plan:
         `PolicyTable.read` reads it; so do ten lines of any language.
         """
         return write_policy_json(path, self.list_rows(values, every_state), self.describe())
+
+    def to_frame(self, *, values: bool = False, every_state: bool = False) -> pd.DataFrame:
+        """The lines of `to_csv` as a pandas frame, with the values of states as they are.
+
+        >>> import pkd
+        >>> list(pkd.plan("gambler").to_frame())
+        ['step', 'until', 'x', 'y', 'action']
+        """
+        return make_frame(list_policy(self.list_rows(values, every_state)))
 
     def describe(self) -> dict[str, Any]:
         """What a JSON file says before its rows."""

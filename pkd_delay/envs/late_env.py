@@ -240,8 +240,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         if late and self._starts_randomly and not self._command_rule.constant:
             found.append('first_action="random" needs a constant delay of the actions')
         if late and not self._starts_randomly and self._first not in self.action_space:
-            natural = "" if self._first is not None else ", because this space has no action that "
-            natural += "surely does nothing" * bool(natural)
+            natural = ", because this space has no action that surely does nothing"
+            natural *= self._first is None
             found.append(
                 f"first_action is {self._first!r}; expected an action of {self.action_space}, "
                 f"which is executed while no command has come{natural}"
