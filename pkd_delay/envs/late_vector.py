@@ -143,6 +143,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         self._paid = np.zeros((n, self._room))
         self._record = np.zeros((2, len(self._lines), n, 16), np.int64)  # deltas and delays
         self._infos: list[dict[int, dict[str, Any]]] = [{} for _ in range(n)]
+        self._has_info = np.zeros(n, np.bool_)
         self._shown = np.zeros(n, np.int64)  # complete steps, and since when
         self._news_at = np.zeros(n, np.int64)
         self._first = self._make_first()
@@ -183,7 +184,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                 observation, info = self.envs[i].reset(seed=seed, options=options or None)
                 told.append(observation)
                 if info:
-                    self._infos[i] = {0: copy_value(info)}
+                    self._infos[i], self._has_info[i] = {0: copy_value(info)}, True
             seen = self._seen.join(told)
         self._h[rows], self._told[rows] = 1, 0
         self._ended[:, rows], self._over[rows] = False, False
@@ -303,6 +304,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                 self._ended[0, i], self._ended[1, i] = terminated, truncated
                 if info:
                     self._infos[i][int(self._told[i])] = copy_value(info)
+                    self._has_info[i] = True
             if told:
                 self._receive(live, self._seen.join(told), paid[live])
         self._note_commands(live)
@@ -416,9 +418,8 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
     def _tell(self, rows: Rows, arrived: NDArray[np.int64]) -> dict[int, dict[str, Any]]:
         """The info of the newest observations that are shown, and the record of what is over."""
         infos = {}
-        for i, news in zip(rows.tolist(), arrived.tolist(), strict=True):
-            if not self._infos[i] and not self._over[i]:
-                continue
+        found = self._over[rows] | self._has_info[rows]
+        for i, news in zip(rows[found].tolist(), arrived[found].tolist(), strict=True):
             info: dict[str, Any] = {}
             if news:
                 newest = int(self._shown[i]) - 1
