@@ -1,6 +1,6 @@
 """Steps per second of 1,024 late CartPoles in one run, beside Gymnasium's vectors without lateness.
 
-    python benchmarks/late_vector.py
+python benchmarks/late_vector.py
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ WORLDS = {
         "CartPole-v1", COPIES, vectorization_mode="sync"
     ),
     "LateVectorEnv": lambda: pkd_delay.LateVectorEnv("CartPole-v1", COPIES, **LAW),
-    "LateVectorEnv, flat": lambda: pkd_delay.LateVectorEnv(
-        "CartPole-v1", COPIES, flat=True, **LAW
-    ),
+    "LateVectorEnv, flat": lambda: pkd_delay.LateVectorEnv("CartPole-v1", COPIES, flat=True, **LAW),
     "SyncVectorEnv of 1,024 LateEnv": lambda: gym.vector.SyncVectorEnv([make_late] * COPIES),
     "CartPole in numpy, not late": make_numpy,
     "LateVectorEnv of CartPole in numpy": lambda: pkd_delay.LateVectorEnv(

@@ -6,7 +6,9 @@ comes from a Python package and is copied beside the pages as one file.
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +84,8 @@ def plain_docstring(
     """Docstrings are plain text: an indented block is an equation; |Z| is no markup."""
     written: list[str] = []
     inside = False
+    if what in ("function", "method"):
+        lines[:] = list_parameters(lines, item)
     for line in lines:
         indented = line.startswith("    ")
         if indented and not inside and not "".join(written[-1:]).strip():
@@ -94,6 +98,27 @@ def plain_docstring(
             else line.replace("|", r"\|").replace("*", r"\*").replace("`", "``")
         )
     lines[:] = written
+
+
+def list_parameters(lines: list[str], function: Any) -> list[str]:
+    """Sentences such as `seed: the same one gives the same bits.` as a list of parameters."""
+    try:
+        names = "|".join(map(re.escape, inspect.signature(function).parameters))
+    except (TypeError, ValueError):
+        return lines
+    start = rf"(?:^|(?<=\. ))((?:{names})(?:, (?:{names}))*): "
+    written: list[str] = []
+    for paragraph in "\n".join(lines).split("\n\n"):
+        plain = not paragraph.startswith((" ", ">>>", "-")) and names
+        before, *found = re.split(start, " ".join(paragraph.split("\n"))) if plain else [paragraph]
+        if not found:
+            written += [*paragraph.split("\n"), ""]
+            continue
+        written += [before.strip(), ""] * bool(before.strip())
+        for told, text in zip(found[::2], found[1::2], strict=True):
+            written += [f":param {name}: {text.strip()}" for name in told.split(", ")]
+        written.append("")
+    return written
 
 
 def setup(app: Any) -> None:

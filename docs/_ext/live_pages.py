@@ -81,7 +81,7 @@ class ModelList(Live):
 
 
 class ModelGallery(Live):
-    """Each registered model with a picture of its optimal policy, drawn while the pages are built."""
+    """Each registered model with a picture of its optimal policy, drawn for the pages."""
 
     def written(self) -> str:
         folder = Path(self.env.srcdir) / "_gallery"

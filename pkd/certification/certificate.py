@@ -25,12 +25,12 @@ from pkd.certification.unrefuted import Question, Unrefuted, find_more_samples
 from pkd.engine import Compiled, compile
 from pkd.engine.compiled import Act, Counts
 from pkd.expect import fraction, require, show, whole
+from pkd.files.frames import make_frame
 from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy, check_schedule
 from pkd.planning.simulation import RandomisedError, refuse_weights
 from pkd.planning.under_policy import UnderPolicy
 from pkd.results.policies import read_policy
-from pkd.files.frames import make_frame
 from pkd.show.tables import format_table
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def certify(
     (`pkd.certification.assumptions`): a log that breaks the assumptions certifies nothing.
     A policy is a plan, a function (h, x, y) that gives an action or {action: probability}, or a
     file that pkd wrote: a plan, a run, or a table of rules. The guarantee needs that the model is
-    right: samples of a feature are independent draws of one law.
+    right: samples of a feature are independent draws of one law. delta: the probability with which
+    the statement may fail.
 
     >>> import pkd
     >>> from pkd.tables.coin import short_coin as coin

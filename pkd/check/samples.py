@@ -114,10 +114,10 @@ def check_samples(
 ) -> SampleReport:
     """Tests for every feature that occurs whether x' depends on the context given z.
 
-    It reports and raises nothing about the data. episodes: `Episode`s, or (z, x', (x, y, a))
-    triples, in order of time. The probability that a sufficient phi_Z is rejected, for any feature,
-    is at most `false_alarm`, whatever policy collected the data: the j-th feature to appear gets
-    the share 1/(j (j + 1)) of it.
+    It reports and raises nothing about the data. model: a model or a problem. episodes: `Episode`s,
+    or (z, x', (x, y, a)) triples, in order of time. The probability that a sufficient phi_Z is
+    rejected, for any feature, is at most `false_alarm`, whatever policy collected the data: the
+    j-th feature to appear gets the share 1/(j (j + 1)) of it.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

@@ -84,7 +84,6 @@ class Parser(FlagParser):
             message = self.origin.name(message)
         self.exit(BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
-
     def _suggest(self, message: str) -> str:
         """A complaint with the nearest command or flag."""
         if found := re.fullmatch(r"argument COMMAND: invalid choice: '(.*)' \(choose.*\)", message):

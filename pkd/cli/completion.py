@@ -84,7 +84,9 @@ def _list_words(before: list[str], start: str) -> Iterable[str]:
             from pkd.rules import RULES
 
             both = [*RULES, *registered("pkd.agents")]
-            return {"--optimism": list(RULES)}.get(before[-1], both if before[-1] in RULES_FLAGS else [])
+            return {"--optimism": list(RULES)}.get(
+                before[-1], both if before[-1] in RULES_FLAGS else []
+            )
         return [str(choice) for choice in last.choices]
     places = [action for action in parser._actions if not action.option_strings]
     if before[0] == "agents":

@@ -33,9 +33,9 @@ from pkd.experiments.statistics import (
 from pkd.experiments.store import Store
 from pkd.experiments.sweep import Point
 from pkd.files.atomic import write_csv
+from pkd.files.frames import make_frame
 from pkd.model import ModelError
 from pkd.results.run import Run
-from pkd.files.frames import make_frame
 from pkd.show.intervals import FEWEST, Interval, mean_interval, say_mean
 from pkd.show.plots import ROWS, Line, Style, choose_styles, draw_lines, draw_regret, thin
 from pkd.show.saving import save_figure

@@ -27,11 +27,11 @@ import attrs
 
 from pkd.expect import instance, pathname, require
 from pkd.files.atomic import DAMAGE, neutralise, say, write_csv, write_text
+from pkd.files.frames import make_frame
 from pkd.files.values import decode, encode, get_fields, is_literal, key_of
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.progress import watch
 from pkd.queue import Queue
-from pkd.files.frames import make_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,7 +197,11 @@ def _spread_value(part: str, value: Any) -> dict[str, Any]:
     fields = None if isinstance(value, Queue) or part == "queue" else _list_fields(value)
     if fields is None:
         return {part: value}
-    return {k: v for name, one in fields.items() for k, v in _spread_value(f"{part}.{name}", one).items()}
+    return {
+        k: v
+        for name, one in fields.items()
+        for k, v in _spread_value(f"{part}.{name}", one).items()
+    }
 
 
 class _Merged(NamedTuple):
@@ -371,7 +375,7 @@ class PolicyTable:
         return [str(neutralise(cells.get(column, ""))) for column in self.columns]
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas frame: step, until, the columns of a state as in the file, action."""
+        """The rows as a pandas frame: step, until, the columns of the state, action."""
         lines = []
         for state, runs in self.rows.items():
             cells = {c: _read_cell(c, text) for c, text in zip(self.columns, state, strict=True)}

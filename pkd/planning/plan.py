@@ -19,6 +19,7 @@ from pkd.expect import seed as check_seed
 from pkd.explore.limits import refuse_seconds
 from pkd.explore.reach import reach
 from pkd.files.atomic import read_npz, write_npz
+from pkd.files.frames import make_frame
 from pkd.files.policies import Row, list_policy, write_policy_csv, write_policy_json
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import (
@@ -34,7 +35,6 @@ from pkd.optimism import (
 from pkd.problem import Problem, read, unpack
 from pkd.progress import watch, working
 from pkd.rules import Rule, as_rule, from_config
-from pkd.files.frames import make_frame
 from pkd.show.tables import format_table
 
 if TYPE_CHECKING:
@@ -341,9 +341,10 @@ def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
 
 
 def plan(model: Model, law: Law | None = None, *, max_states: int | None = None) -> Plan:
-    """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
+    """The optimal plan under a given law.
 
-    max_states: states that may be held apart; see `compile`.
+    model: a model, or a problem (an object, a pair, a name), which brings its own law. max_states:
+    states that may be held apart; see `compile`.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
@@ -370,11 +371,12 @@ def optimistic_plan(
 ) -> Plan:
     """The plan that the optimistic algorithm makes from given counts {z: {x': n}}.
 
-    episodes: of the whole run; the logarithms depend on it. optimism: a rule, or its words such as
-    "practical" or "mvp:c1=1,c2=1". Counts that so many episodes cannot give stand for more of them
-    where the rule is `Certified`; other rules have no guarantee then. `.value` is the upper value,
-    so `Certified` is optimistic about every feature here, whatever its `explore` says. `seed`
-    matters only to `PosteriorSampling`.
+    model: a model or a problem, whose law is not used. episodes: of the whole run; the logarithms
+    depend on it. optimism: a rule, or its words such as "practical" or "mvp:c1=1,c2=1". Counts that
+    so many episodes cannot give stand for more of them where the rule is `Certified`; other rules
+    have no guarantee then. `.value` is the upper value, so `Certified` is optimistic about every
+    feature here, whatever its `explore` says. delta: the probability with which the value may not
+    be an upper one. `seed` matters only to `PosteriorSampling`.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

@@ -20,6 +20,7 @@ import numpy as np
 from pkd import __version__
 from pkd.expect import fraction, if_given, instance, number, require
 from pkd.files.atomic import DAMAGE, read_npz, write_npz
+from pkd.files.frames import make_frame
 from pkd.files.values import key_of
 from pkd.model import ModelError
 from pkd.optimism import Guarantee
@@ -34,7 +35,6 @@ from pkd.results.saved import (
 )
 from pkd.rules import from_config
 from pkd.rules.schedule import read_schedule
-from pkd.files.frames import make_frame
 
 if TYPE_CHECKING:
     import pandas as pd

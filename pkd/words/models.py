@@ -62,7 +62,11 @@ class FlagParser(argparse.ArgumentParser):
         ]
         groups = [group for group in self._action_groups if group not in self.extra]
         saved = self._actions, self._mutually_exclusive_groups, self._action_groups
-        self._actions, self._mutually_exclusive_groups, self._action_groups = kept, exclusive, groups
+        self._actions, self._mutually_exclusive_groups, self._action_groups = (
+            kept,
+            exclusive,
+            groups,
+        )
         try:
             return super().format_help()
         finally:

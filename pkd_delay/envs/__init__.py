@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
 try:
     import gymnasium as gym
 except ImportError:  # `pkd benchmark` shows its table without it

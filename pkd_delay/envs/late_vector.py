@@ -19,14 +19,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space, create_empty_array, iterate
+from gymnasium.vector.utils import batch_space, iterate
 from gymnasium.wrappers.utils import create_zero_array
 from numpy.typing import NDArray
 
 from pkd import ModelError
 from pkd.expect import function, require, show, whole
 from pkd_delay.envs.late_env import LateEnv
-from pkd_delay.envs.late_view import FlatLateEnv, Packing, copy_value
+from pkd_delay.envs.late_view import FlatLateEnv, copy_value
 from pkd_delay.laws.arrivals import DelayRule
 from pkd_delay.laws.kernel import Lags
 
@@ -104,7 +104,9 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         if num_envs not in (None, env.num_envs):
             found.append(f"num_envs is {num_envs}; the vector environment has {env.num_envs}")
         if one._end != "at once":
-            found.append('a vector environment starts its copies anew by itself: give end="at once"')
+            found.append(
+                'a vector environment starts its copies anew by itself: give end="at once"'
+            )
         if mode != AutoresetMode.NEXT_STEP:
             found.append(f"its autoreset mode is {mode}; expected the one of the next step")
         if one.horizon != limit:
@@ -275,9 +277,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                     f"actions is {show(actions)}; expected {self.num_envs} of {space}, one for each"
                 )
 
-    def _move_base(
-        self, live: Rows, sent: list[NDArray[Any]], paid: NDArray[Any]
-    ) -> None:
+    def _move_base(self, live: Rows, sent: list[NDArray[Any]], paid: NDArray[Any]) -> None:
         """The bases execute what is in force; what they paid goes into `paid`."""
         h = self._h[live]
         given = [part.copy() for part in sent]
@@ -348,7 +348,9 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
             late = np.minimum(number, rule.max_delay) if rule.law.form == Lags.form else delay
         else:
             assert self._rngs is not None
-            here = list(iterate(self._seen.batch, self._seen.build(self._seen.get_all(self._told - 1))))
+            here = list(
+                iterate(self._seen.batch, self._seen.build(self._seen.get_all(self._told - 1)))
+            )
             does = list(iterate(self.action_space, self._acts.build(given)))
             drawn = [
                 rule.draw_command(int(self._lag[i]), int(step), here[i], does[i], self._rngs[i])
@@ -744,8 +746,8 @@ def late_vector(
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Several late copies of an environment that step together; `late` goes to `LateEnv`.
 
-    `env` is an id, or a function that makes one. asynchronous: each copy in its own process,
-    otherwise a `LateVectorEnv`. flat: observations are vectors, as in `FlatLateEnv`.
+    `env` is an id, or a function that makes one; num_envs: how many. asynchronous: each copy in its
+    own process, otherwise a `LateVectorEnv`. flat: observations are vectors, as in `FlatLateEnv`.
 
     >>> import pkd_delay
     >>> vector = pkd_delay.late_vector("CartPole-v1", 3, observations=2, flat=True)

@@ -182,7 +182,9 @@ def test_old_caches_are_listed_and_removed(
             (folder / name).write_bytes(b"x" * 1000)
         present = Path(jit.cache_folder())
         main(["cache", "--json"])
-        told = {one["folder"]: one["state"] for one in json.loads(capsys.readouterr().out)["caches"]}
+        told = {
+            one["folder"]: one["state"] for one in json.loads(capsys.readouterr().out)["caches"]
+        }
         assert told == {str(old): "old", str(present): "in use"}
         main(["cache", "--remove-old"])
         assert not old.exists()

@@ -12,7 +12,12 @@ DOCS = ROOT / "docs"
 PAGES = [
     path for path in sorted(DOCS.rglob("*.md")) if not {"_build", "_gallery"} & set(path.parts)
 ]
-NARROW = [*DOCS.glob("tutorials/*.md"), *DOCS.glob("howto/*.md"), DOCS / "index.md", DOCS / "install.md"]
+NARROW = [
+    *DOCS.glob("tutorials/*.md"),
+    *DOCS.glob("howto/*.md"),
+    DOCS / "index.md",
+    DOCS / "install.md",
+]
 WIDTH = 84
 MOST_LINES = 40
 

@@ -47,8 +47,14 @@ def test_a_plan_with_values_has_the_value_of_every_action():
 
 
 def test_a_delayed_plan_and_its_file_have_the_same_rows(tmp_path):
-    plan = pkd_delay.plan(pkd_delay.DelayedMDP.constant(pkd.TabularMDP(
-        [[[0.9, 0.1], [0.9, 0.1]], [[0.1, 0.9], [0.1, 0.9]]], [[1, 0], [0, 1]], 4), 1))
+    plan = pkd_delay.plan(
+        pkd_delay.DelayedMDP.constant(
+            pkd.TabularMDP(
+                [[[0.9, 0.1], [0.9, 0.1]], [[0.1, 0.9], [0.1, 0.9]]], [[1, 0], [0, 1]], 4
+            ),
+            1,
+        )
+    )
     plan.to_json(tmp_path / "policy.json")
     frame = pkd.PolicyTable.read(tmp_path / "policy.json").to_frame()
     key = ["step", "state", "queue", "waited"]
