@@ -57,7 +57,7 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         type=schedule,
         default="doubling",
         metavar="WHEN",
-        help="when to plan anew: doubling (of a count), every (episode), total (twice the"
+        help="when to plan again: doubling (of a count), every (episode), total (twice the"
         " episodes), or words such as growth=1.5 or period=100 (default: doubling);"
         " rules that draw their plans read doubling as every",
     )

@@ -36,7 +36,7 @@ def jit(*, allocates: bool = False, nogil: bool = False) -> Callable[[Function],
 
 
 def inner(*, allocates: bool = False) -> Callable[[Function], Function]:
-    """A part of kernels, which needs no door to Python and no file.
+    """A part of kernels, which needs no Python wrapper and no cache file.
 
     Python must not call it: there is nothing to call. tests/engine/test_inner_kernels.py looks.
     """

@@ -61,7 +61,7 @@ class Plan:
     >>> from pkd.tables.coin import coin
     >>> best = pkd.plan(coin)
     >>> best, list(best.states(1))
-    (<Plan for _TabularModel: value 1.25, horizon 3>, [(0, None)])
+    (<Plan for TabularModel: value 1.25, horizon 3>, [(0, None)])
     >>> print(best.table())
     step  x  y  action  value
        1  0          0   1.25
@@ -90,7 +90,7 @@ class Plan:
         return self.truth.belief
 
     def __repr__(self) -> str:
-        name = type(self.compiled.model).__name__
+        name = type(self.compiled.model).__name__.lstrip("_")
         return f"<Plan for {name}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
 
     def _repr_html_(self) -> str:
@@ -160,7 +160,7 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """What a JSON file says before its rows."""
         return {
-            "model": type(self.compiled.model).__name__,
+            "model": type(self.compiled.model).__name__.lstrip("_"),
             "horizon": self.compiled.horizon,
             "value": self.value,
             "value_is": self.meaning,

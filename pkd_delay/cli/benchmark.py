@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which environments (default: all)")
     parser.add_argument(
-        "--recompute", action="store_true", help="compute the numbers anew (some take minutes)"
+        "--recompute", action="store_true", help="compute the numbers again (some take minutes)"
     )
     parser.add_argument("--csv", type=cli.writable, metavar="FILE", help="write the table")
 
