@@ -6,6 +6,9 @@ comes from a Python package and is copied beside the pages as one file.
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,18 +42,30 @@ extensions = [
     "sphinx.ext.viewcode",
     "live_pages",
 ]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "_gallery", "jupyter_execute"]
 # Functions in this file cannot be cached, and need not be. pkd and pkd_examples both have a class
 # Problem, which signatures name without its package.
 suppress_warnings = ["config.cache", "ref.python"]
+# Links into the pages of other projects need the network, so only hosted builds make them.
+if os.environ.get("PKD_LINKS"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "gymnasium": ("https://gymnasium.farama.org/", None),
+        "numpy": ("https://numpy.org/doc/stable/", None),
+        "pandas": ("https://pandas.pydata.org/docs/", None),
+        "python": ("https://docs.python.org/3/", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy/", None),
+    }
 html_theme = "furo"
 html_title = f"pkd {release}"
-html_static_path = ["_static/site.css", str(mathjax_file())]
+html_static_path = ["_static/site.css", "_static/copy.js", str(mathjax_file())]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
+html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 mathjax_path = "tex-svg.js"
 
-myst_enable_extensions = ["amsmath", "dollarmath", "deflist"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "force"
@@ -69,6 +84,8 @@ def plain_docstring(
     """Docstrings are plain text: an indented block is an equation; |Z| is no markup."""
     written: list[str] = []
     inside = False
+    if what in ("function", "method"):
+        lines[:] = list_parameters(lines, item)
     for line in lines:
         indented = line.startswith("    ")
         if indented and not inside and not "".join(written[-1:]).strip():
@@ -81,6 +98,27 @@ def plain_docstring(
             else line.replace("|", r"\|").replace("*", r"\*").replace("`", "``")
         )
     lines[:] = written
+
+
+def list_parameters(lines: list[str], function: Any) -> list[str]:
+    """Sentences such as `seed: the same one gives the same bits.` as a list of parameters."""
+    try:
+        names = "|".join(map(re.escape, inspect.signature(function).parameters))
+    except (TypeError, ValueError):
+        return lines
+    start = rf"(?:^|(?<=\. ))((?:{names})(?:, (?:{names}))*): "
+    written: list[str] = []
+    for paragraph in "\n".join(lines).split("\n\n"):
+        plain = not paragraph.startswith((" ", ">>>", "-")) and names
+        before, *found = re.split(start, " ".join(paragraph.split("\n"))) if plain else [paragraph]
+        if not found:
+            written += [*paragraph.split("\n"), ""]
+            continue
+        written += [before.strip(), ""] * bool(before.strip())
+        for told, text in zip(found[::2], found[1::2], strict=True):
+            written += [f":param {name}: {text.strip()}" for name in told.split(", ")]
+        written.append("")
+    return written
 
 
 def setup(app: Any) -> None:

@@ -105,7 +105,9 @@ class Found:
 
 
 def as_problem(given: Any) -> Problem:
-    """A problem from an object with .model() and .law(), a pair (model, law), or a registered name.
+    """A problem from what was given.
+
+    given: an object with .model() and .law(), a pair (model, law), or a registered name.
 
     >>> import pkd
     >>> model = pkd.TabularMDP([[[1.0]]], [[2.0]], horizon=3).model()

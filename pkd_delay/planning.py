@@ -211,6 +211,7 @@ def plan(
 ) -> DelayedPlan | BoundedPlan | pkd.Plan:
     """The optimal plan: the best over all policies that may use everything they have seen.
 
+    delayed: a `DelayedMDP`, another `Delayed`, or a name of one.
     It is made with the true laws, whatever a learner knows of them. A problem whose actions alone
     are late has a plain `pkd.Plan`. Where the exact plan does not fit, gap=0.01 gives bounds on
     the optimum that are at most one per cent apart, if `seconds` and `memory` allow, and a policy
@@ -253,7 +254,8 @@ def learn(
 ) -> pkd.Run:
     """A run of the optimistic algorithm; `options` are those of `pkd.learn`.
 
-    With `optimism=pkd.MVP()` it is MVP-Delayed as published. delay_law: whether the learner knows
+    delayed: a `DelayedMDP` or another `Delayed`. With `optimism=pkd.MVP()` it is MVP-Delayed as
+    published. episodes: of the run. delay_law: whether the learner knows
     the law of the delay; None: what the problem says.
 
     >>> import pkd_delay
@@ -287,9 +289,10 @@ def optimistic_plan(
 ) -> DelayedPlan:
     """The plan that MVP-Delayed makes from given counts; `.value` is its upper value.
 
-    transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2) of Delta = -1..W for an unknown
-    law of the delay, None for a known one. As in the paper, each (s, a) has a law of its own.
-    episodes: of the whole run.
+    delayed: the problem. optimism: a rule, or its words. delta: the probability with which the
+    value may not be an upper one. transition_counts: (S, A, S) of s'. delay_counts: (S, A, W + 2)
+    of Delta = -1..W for an unknown law of the delay, None for a known one. As in the paper, each
+    (s, a) has a law of its own. episodes: of the whole run.
 
     >>> import pkd, pkd_delay
     >>> from pkd_delay.models.tables import two_state_chain

@@ -8,12 +8,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pkd import files
+from pkd.files.frames import make_frame
+from pkd.files.policies import list_policy
 from pkd.show.tables import format_table
 from pkd_delay.delayed import Delayed
 from pkd_delay.episodes import DelayedEpisode, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class LatePlan(ABC):
@@ -75,6 +80,11 @@ class LatePlan(ABC):
         """
         rows = map(self._say_state, self.list_rows(values=values, every_state=every_state))
         return files.write_policy_json(path, rows, self._describe())
+
+    def to_frame(self, *, values: bool = False, every_state: bool = False) -> pd.DataFrame:
+        """The rows of `to_json` as a pandas frame, with the values of states as they are."""
+        rows = map(self._say_state, self.list_rows(values=values, every_state=every_state))
+        return make_frame(list_policy(rows))
 
     def _describe(self) -> dict[str, Any]:
         return {

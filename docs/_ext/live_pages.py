@@ -51,7 +51,7 @@ class CommandHelp(Live):
         for name in list_commands():
             parser = build_parser(name)
             commands = next(a.choices for a in parser._actions if a.dest == "command")
-            parts.append(f"**pkd {name}**\n\n```text\n{commands[name].format_help()}```")
+            parts.append(f"**pkd {name}**\n\n```text\n{commands[name].format_all()}```")
         return "\n\n".join(parts)
 
 
@@ -78,6 +78,45 @@ class ModelList(Live):
             text = " ".join(summary.split()).replace("|", r"\|")
             lines.append(f"| `{entry.name}` | `{entry.value}` | {text} |")
         return "\n".join(lines)
+
+
+class ModelGallery(Live):
+    """Each registered model with a picture of its optimal policy, drawn for the pages."""
+
+    def written(self) -> str:
+        folder = Path(self.env.srcdir) / "_gallery"
+        folder.mkdir(exist_ok=True)
+        parts = []
+        for entry in sorted(entry_points(group="pkd.models"), key=lambda entry: entry.name):
+            name, summary = entry.name, _summarise(entry.load())
+            draw_model(name, folder / f"{name}.png")
+            alt = f"The optimal policy of the model {name}: the action of each state at each step"
+            parts.append(
+                f"## {name}\n\n{summary}\n\n![{alt}](/_gallery/{name}.png)\n\n"
+                f"```text\npkd plan {name}\npkd learn {name} --episodes 1000\n```"
+            )
+        return "\n\n".join(parts)
+
+
+def _summarise(factory: Any) -> str:
+    return " ".join((inspect.getdoc(factory) or "").split("\n\n")[0].split()).replace("|", r"\|")
+
+
+def draw_model(name: str, path: Path) -> None:
+    """The picture that `pkd plan NAME --plot` draws."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    import pkd
+    from pkd.cli.plan import draw
+    from pkd.words.models import find_words
+
+    found = find_words([name])
+    figure = draw(found, pkd.plan(found.model, found.with_law()))
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
 
 
 class RuleList(Live):
@@ -125,5 +164,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("check-catalogue", CheckCatalogue)
     app.add_directive("model-list", ModelList)
     app.add_directive("rule-list", RuleList)
+    app.add_directive("model-gallery", ModelGallery)
     app.add_directive("paper-map", PaperMap)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

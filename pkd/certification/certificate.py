@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -25,6 +25,7 @@ from pkd.certification.unrefuted import Question, Unrefuted, find_more_samples
 from pkd.engine import Compiled, compile
 from pkd.engine.compiled import Act, Counts
 from pkd.expect import fraction, require, show, whole
+from pkd.files.frames import make_frame
 from pkd.files.policies import adapt_policy
 from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy, check_schedule
@@ -32,6 +33,9 @@ from pkd.planning.simulation import RandomisedError, refuse_weights
 from pkd.planning.under_policy import UnderPolicy
 from pkd.results.policies import read_policy
 from pkd.show.tables import format_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Certificate", "Evidence", "certify"]
 
@@ -140,6 +144,11 @@ class Certificate:
         ]
         return format_table(HEADER, rows, most=most)
 
+    def to_frame(self) -> pd.DataFrame:
+        """The evidence as a pandas frame: feature, samples, radius, and parameters of families."""
+        names = (*HEADER, "parameters")
+        return make_frame(dict(zip(names, e[1:], strict=True)) for e in self.evidence)
+
     def more_samples(self, share: float = 0.5, *, progress: bool = False) -> dict[Any, int]:
         """{z: how many more samples} after which the interval is about `share` as wide as now.
 
@@ -175,7 +184,8 @@ def certify(
     (`pkd.certification.assumptions`): a log that breaks the assumptions certifies nothing.
     A policy is a plan, a function (h, x, y) that gives an action or {action: probability}, or a
     file that pkd wrote: a plan, a run, or a table of rules. The guarantee needs that the model is
-    right: samples of a feature are independent draws of one law.
+    right: samples of a feature are independent draws of one law. delta: the probability with which
+    the statement may fail.
 
     >>> import pkd
     >>> from pkd.tables.coin import short_coin as coin

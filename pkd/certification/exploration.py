@@ -144,7 +144,8 @@ def exploration(model: Model, law: Law | None = None, *, progress: bool = False)
 
     That needs no law, and its work has a bound: what is not tested counts as sought. With a law it
     also finds for each feature the least and the largest expected number of visits per episode,
-    by two sweeps. Unknown rewards are listed after the features.
+    by two sweeps. Unknown rewards are listed after the features. model: a model or a problem, which
+    brings its own law. progress: a bar on stderr.
 
     >>> found = exploration("spot_autoscaler")
     >>> found.sought, len(found.exogenous)

@@ -71,8 +71,9 @@ def fit_law(
     log: str | Path | Iterable[tuple[Any, Any]] | Mapping[Any, Mapping[Any, float]],
     smoothing: float = 0.0,
 ) -> FittedLaw:
-    """The empirical law of a log: a file, pairs (z, x') or counts {z: {x': n}}.
+    """The empirical law of a log: a file, a frame, pairs (z, x') or counts {z: {x': n}}.
 
+    model: whose features and outcomes the log names; a problem, too, whose law is not used.
     `smoothing` is added to the count of every possible x'.
 
     >>> log = [("coin", "heads"), ("coin", "tails"), ("coin", "tails")]

@@ -11,13 +11,14 @@ of transformers (`pkd.cli.arguments`) or bounds (`pkd.cli.bound`).
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import io
 import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,7 +37,14 @@ from pkd.cli.arguments import (
 from pkd.cli.bound import Bounds, Curves
 from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
-from pkd.cli.output import save_figure, table, write_csv, write_files
+from pkd.cli.output import (
+    make_records,
+    print_json,
+    save_figure,
+    table,
+    write_csv,
+    write_files,
+)
 from pkd.model import ModelError
 from pkd.words.models import FlagParser
 
@@ -50,8 +58,10 @@ __all__ = [
     "find_problem",
     "fraction",
     "main",
+    "make_records",
     "picture",
     "positive",
+    "print_json",
     "save_figure",
     "seed",
     "table",
@@ -69,9 +79,28 @@ class Parser(FlagParser):
     origin: Origin | None = None  # the experiment file that some words come from
 
     def error(self, message: str) -> NoReturn:
+        message = self._suggest(message)
         if self.origin is not None:
             message = self.origin.name(message)
         self.exit(BAD_INPUT, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+    def _suggest(self, message: str) -> str:
+        """A complaint with the nearest command or flag."""
+        if found := re.fullmatch(r"argument COMMAND: invalid choice: '(.*)' \(choose.*\)", message):
+            close = difflib.get_close_matches(found[1], list_commands(), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "pkd --help lists all of them"
+            return f"no command is called {found[1]!r}; {hint}"
+        if found := re.fullmatch(r"unrecognized arguments: (-\S+).*", message):
+            known = {flag for one in (self, *self.commands()) for flag in one.list_flags()}
+            word = found[1].partition("=")[0]
+            close = difflib.get_close_matches(word, sorted(known), n=1)
+            return message + (f"; did you mean {close[0]}?" if close else "")
+        return message
+
+    def commands(self) -> Iterable[Parser]:
+        """The parsers of the commands."""
+        actions = self._subparsers._group_actions if self._subparsers else ()
+        return [one for action in actions for one in (action.choices or {}).values()]  # type: ignore[attr-defined]
 
 
 def build_parser(wanted: str | None = None, origin: Origin | None = None) -> Parser:

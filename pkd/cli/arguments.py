@@ -57,7 +57,7 @@ def add_learning(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         type=schedule,
         default="doubling",
         metavar="WHEN",
-        help="when to plan anew: doubling (of a count), every (episode), total (twice the"
+        help="when to plan again: doubling (of a count), every (episode), total (twice the"
         " episodes), or words such as growth=1.5 or period=100 (default: doubling);"
         " rules that draw their plans read doubling as every",
     )
@@ -95,6 +95,7 @@ def model_words(
     """The words that say which model it is: those that are left when the command's own are read."""
     parser = named.FlagParser(add_help=False)
     parser.add_argument("--debug", action="store_true")
+    parser.add_argument("--json", action="store_true")
     add_own(parser)
     _, (_command, *words) = parser.parse_known_args(typed)
     return tuple(words)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from pkd.cli.arguments import add_model, find_model, fraction, picture, positive, writable
-from pkd.cli.output import Cell, table, write_files
+from pkd.cli.output import Cell, make_records, print_json, table, write_files
 from pkd.model import ModelError
 from pkd.problem import installed
 
@@ -73,6 +73,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     found = _bound_model(args) if args.words or args.model else _bound_sizes(args)
     rows = [_make_row(label, curve, args.episodes, found) for label, curve in found.curves.items()]
+    if args.json:
+        said = {"problem": found.title, "episodes": args.episodes, "delta": args.delta}
+        said |= {"largest_regret": found.width * args.episodes, "notes": list(found.notes)}
+        print_json({**said, "bounds": make_records(HEADERS, rows)})
+        write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(args, found))
+        return 0
     print(
         f"{found.title}, {args.episodes:,} episodes, delta {args.delta:g}; "
         f"largest possible regret {found.width * args.episodes:.7g}"

@@ -26,7 +26,7 @@ from pkd.cli.arguments import (
     fraction,
     writable,
 )
-from pkd.cli.output import Cell, table, write_csv
+from pkd.cli.output import Cell, make_records, print_json, table, write_csv
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ COLUMNS = ("feature", "samples", "radius", "more samples")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--log", metavar="FILE", help="a CSV file of samples, columns z and x")
+    parser.add_argument("--log", metavar="FILE", help="a CSV file, columns z and x, or a saved run")
     add_policy(parser, "the best possible policy")
     add_delta(parser, "the statement")
     parser.add_argument(
@@ -62,34 +62,53 @@ def run(args: argparse.Namespace) -> int:
     import pkd
 
     model = pkd.compile(found.model)
-    log = pkd.read_log(args.log, model)
+    if args.log.endswith(".npz"):
+        from pkd.certification.logs import as_log
+
+        log = as_log(model, pkd.Run.load(args.log).counts)
+    else:
+        log = pkd.read_log(args.log, model)
     policy = None if args.policy is None else find_policy(found, args.policy)
     certificate = pkd.certify(model, log, policy=policy, delta=args.delta)
     more = certificate.more_samples(args.share, progress=True)
     rows = [_row(one, more) for one in certificate.evidence]
     tested = certificate.log_test
     certified = "" if certificate.rejected else " (certified)"
-    print(f"{found.name}: {certificate.sentence}{certified}")
-    if tested is None:
-        print("not tested whether the features have one law each: counts have no order")
-    elif not tested.ok:
-        print(f"the log breaks the assumptions: the model needs a finer feature\n{tested}")
-    shown = ((row[0], row[1], f"{row[2]:.4g}", row[3]) for row in rows)
-    rest = "; --csv writes all of them" if len(rows) > MOST_ROWS else ""
-    print(table(COLUMNS, shown, most=MOST_ROWS) + rest)
-    if log.unseen:
-        print(log.summary().splitlines()[-1])
-    print(_advise(certificate, more, args.share))
+    if args.json:
+        _print_json(found.name, certificate, rows)
+    else:
+        print(f"{found.name}: {certificate.sentence}{certified}")
+        if tested is None:
+            print("not tested whether the features have one law each: counts have no order")
+        elif not tested.ok:
+            print(f"the log breaks the assumptions: the model needs a finer feature\n{tested}")
+        shown = ((row[0], row[1], f"{row[2]:.4g}", row[3]) for row in rows)
+        rest = "; --csv writes all of them" if len(rows) > MOST_ROWS else ""
+        print(table(COLUMNS, shown, most=MOST_ROWS) + rest)
+        if log.unseen:
+            print(log.summary().splitlines()[-1])
+        print(_advise(certificate, more, args.share))
     if args.save is not None:
         certificate.plan.save(args.save)
         least = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(
             certificate.optimal_low
         )
         earns = "" if certificate.rejected else f": it earns at least {least}"
-        print(f"the robust plan is in {args.save}{earns}")
+        if not args.json:
+            print(f"the robust plan is in {args.save}{earns}")
     if args.csv is not None:
         write_csv(args.csv, COLUMNS, rows)
     return 1 if certificate.rejected else 0
+
+
+def _print_json(name: str, certificate: pkd.Certificate, rows: list[list[Cell]]) -> None:
+    tested = certificate.log_test
+    fields = ("low", "high", "optimal_low", "optimal_high", "policy_low", "policy_high", "delta")
+    told = {field: getattr(certificate, field) for field in fields}
+    ok = None if tested is None else tested.ok
+    said = {"model": name, "certified": not certificate.rejected, "log_test_ok": ok}
+    said |= {"sentence": certificate.sentence, "evidence": make_records(COLUMNS, rows)}
+    print_json({**said, **told})
 
 
 def _row(one: Evidence, more: dict[object, int]) -> list[Cell]:

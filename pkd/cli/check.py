@@ -13,7 +13,7 @@ import sys
 from textwrap import fill
 
 from pkd.cli.arguments import add_model, find_model, name_model
-from pkd.cli.output import table
+from pkd.cli.output import make_records, print_json, table
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.problem import Found
 
@@ -45,13 +45,19 @@ def run(args: argparse.Namespace) -> int:
     except ModelError as error:
         if len(error.findings) == 1:
             raise  # a model that was not found, or cannot be made
-        return _print_findings(args.words or args.model, error)
+        return _print_findings(args, args.words or args.model, error)
     name = name_model(args, _add_own)
     try:
         pkd.check_model(found.model, found.law)
     except ModelError as error:
-        return _print_findings(name, error)
+        return _print_findings(args, name, error)
     found_sizes = sizes(found.model)
+    if args.json:
+        choice = choose(found.model)
+        [size] = make_records([k for k, _ in found_sizes], [[n for _, n in found_sizes]])
+        said = {"model": name, "ok": True, "findings": [], "law_checked": found.law is not None}
+        print_json({**said, "sizes": size, "engine": choice.engine, "why": choice.why})
+        return 0
     print(table(["size", ""], found_sizes))
     choice = choose(found.model)
     print(fill(f"Engine: {choice.engine}; {choice.why}", 100))
@@ -82,7 +88,10 @@ def _print_exploration(found: Found, found_sizes: list[tuple[str, int]], wanted:
     print(fill(str(verdict), 100))
 
 
-def _print_findings(name: str, error: ModelError) -> int:
+def _print_findings(args: argparse.Namespace, name: str, error: ModelError) -> int:
+    if args.json:
+        print_json({"model": name, "ok": False, "findings": error.findings})
+        return 1
     for finding in error.findings:
         print(finding, file=sys.stderr)
     print(f"{name}: {error.number} finding{'s' if error.number > 1 else ''}")

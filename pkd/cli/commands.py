@@ -8,20 +8,24 @@ its own command and for the list of all commands, so the other commands do not w
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
+from pkd.words.models import FlagParser
 
-__all__ = ["GROUP", "OWN", "Command", "add_command", "find_command", "list_commands"]
+__all__ = [
+    "GROUP", "OWN", "Command", "add_command", "add_common", "find_command", "list_commands",
+]  # fmt: skip
 
 GROUP = "pkd.commands"
 # The core's own commands; each is the module of its name.
 OWN = (
-    "models", "plan", "evaluate", "simulate", "export", "learn", "compare", "experiment", "certify",
-    "bound", "check", "verify", "report",
+    "models", "agents", "plan", "evaluate", "simulate", "export", "learn", "compare", "experiment",
+    "certify", "bound", "check", "verify", "report", "cache", "completion",
 )  # fmt: skip
 P = TypeVar("P", bound=argparse.ArgumentParser)
 
@@ -74,14 +78,33 @@ def add_command(commands: argparse._SubParsersAction[P], name: str, wanted: str 
             description=command.__doc__,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument(
-            "--debug", action="store_true", help="show the full traceback of an error"
-        )
         command.configure(parser)
+        add_common(parser)
     elif wanted in list_commands():
         commands.add_parser(name)
     else:
         commands.add_parser(name, help=_read_help(name))
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The flags of every command."""
+    group = parser.add_argument_group("every command")
+    group.add_argument("--json", action="store_true", help="print the result as JSON")
+    group.add_argument("--debug", action="store_true", help="show the full traceback of an error")
+    if getattr(parser, "extra", None):
+        group.add_argument(
+            "--help-all", action=_HelpAll, help="also the flags that change a model: lateness, gaps"
+        )
+
+
+class _HelpAll(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **rest: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **rest)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        assert isinstance(parser, FlagParser)
+        print(parser.format_all(), end="")
+        parser.exit()
 
 
 def _read_help(name: str) -> str:

@@ -1,9 +1,9 @@
 """Several agents side by side on one model: means over seeds with their intervals, and a plot.
 
   pkd compare inventory --rules certified,mvp,greedy --seeds 20 --plot rules.png
-  pkd compare gambler --rules practical,mvp:c1=1,c2=1,my_agents:QLearning --save out/gambler
+  pkd compare gambler --rules practical,mvp:c1=1,c2=1,my_agents:QLearning --folder out/gambler
 
-It is an experiment with one model. With --save every finished run is kept, and the same command
+It is an experiment with one model. With --folder every finished run is kept, and the same command
 computes only what is missing.
 """
 
@@ -38,7 +38,8 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         help="rules and agents, such as certified, mvp:c1=1 or module:Class (default: %(default)s)",
     )
     add_learning(parser, seeds=10)
-    parser.add_argument("--save", metavar="FOLDER", help="keep every run there; resume from there")
+    keep = "keep every run there; resume from there"
+    parser.add_argument("--folder", "--save", dest="save", metavar="FOLDER", help=keep)
     add_output(parser)
 
 

@@ -15,10 +15,9 @@ told what was done since then.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import (
     add_model,
@@ -30,7 +29,7 @@ from pkd.cli.arguments import (
     seed,
     writable,
 )
-from pkd.cli.output import Cell, table, write_csv
+from pkd.cli.output import Cell, make_records, print_json, table, write_csv
 
 if TYPE_CHECKING:
     import pkd
@@ -49,7 +48,6 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     """All but the model."""
     plays = parser.prog.endswith("simulate")
     add_policy(parser, "the optimal plan")
-    parser.add_argument("--json", action="store_true", help="print the exact numbers as JSON")
     parser.add_argument(
         "--episodes",
         type=positive,
@@ -74,7 +72,10 @@ def run(args: argparse.Namespace) -> int:
     policy = best or find_policy(found, args.policy)
     value = pkd.evaluate(compiled, law, policy)
     if args.episodes is not None:
-        _play(args, name, pkd.Simulator(compiled, law, seed=args.seed), policy, float(value))
+        world = pkd.Simulator(compiled, law, seed=args.seed)
+        played = _play(args, name, world, policy, float(value))
+        if args.json:
+            print_json({"model": found.name, "policy": args.policy, **played})
         return 0
     optimum = (best or pkd.plan(compiled, law)).value
     numbers = {
@@ -84,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
         "loss": max(optimum - value, 0.0),
     }
     if args.json:
-        print(json.dumps({"model": found.name, "policy": args.policy, **numbers}))
+        [told] = make_records(list(numbers), [list(numbers.values())])
+        print_json({"model": found.name, "policy": args.policy, **told})
         return 0
     print(f"{name}, {args.policy or 'the optimal plan'}, {found.model.horizon} steps, exact")
     print(table(["number", "per episode"], [list(row) for row in numbers.items()]))
@@ -93,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(
     args: argparse.Namespace, name: str, world: pkd.Simulator, policy: Policy, exact: float
-) -> None:
+) -> dict[str, Any]:
     """Episodes of a policy: the moves of the first ones, their mean return, and a file of all."""
     from pkd.progress import watch
 
@@ -101,17 +103,21 @@ def _play(
     episodes = [world.episode(policy) for _ in watch(range(kept), "playing")]
     rest = world.returns(policy, args.episodes - kept)
     returns = [episode.total for episode in episodes] + rest.tolist()
-    for number, episode in enumerate(episodes[: args.show or 0], start=1):
+    shown = [] if args.json else episodes[: args.show or 0]
+    for number, episode in enumerate(shown, start=1):
         print(f"episode {number}: return {episode.total:.7g}\n{episode.table()}\n")
     mean = math.fsum(returns) / len(returns)
     spread = math.sqrt(math.fsum((r - mean) ** 2 for r in returns) / max(len(returns) - 1, 1))
     error = spread / math.sqrt(len(returns))
-    print(
-        f"{name}: mean return {mean:.7g} +- {error:.2g} over {len(returns)} episodes "
-        f"(standard error); exact {exact:.7g}"
-    )
+    if not args.json:
+        print(
+            f"{name}: mean return {mean:.7g} +- {error:.2g} over {len(returns)} episodes "
+            f"(standard error); exact {exact:.7g}"
+        )
     if args.csv is not None:
         write_csv(args.csv, HEADERS, list(_list_moves(world.compiled.model, episodes)))
+    told = {"episodes": len(returns), "mean_return": mean, "standard_error": error}
+    return {**told, "exact_value": exact, "seed": args.seed}
 
 
 def _list_moves(

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import picture, positive, say_remarks, writable
-from pkd.cli.output import Cell, draw_file, table
+from pkd.cli.output import Cell, draw_file, make_records, print_json, table
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--x", metavar="NAME", help="table and figure: regret against this parameter of the sweep"
     )
-    parser.add_argument("--at", type=positive, metavar="K", help="after so many episodes")
+    parser.add_argument("--at", type=positive, metavar="K", help="regret after K episodes (default: at the end)")
     parser.add_argument("--split", metavar="NAME", help="a panel for each value of this parameter")
     add_output(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from pkd.cli.experiment_file import find_file, list_files, read_experiment
 
     if args.list:
-        print(table(("name", "file"), [(name, str(path)) for name, path in list_files().items()]))
+        _show(args, ("name", "file"), [(name, str(path)) for name, path in list_files().items()])
         return 0
     if args.file is None:
         raise ModelError("no experiment was named; expected a file, or --list")
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     grid, outputs = read_experiment(path)
     folder = Path(args.folder or outputs.folder or Path("out") / path.stem)
     if args.status:
-        print(table(("model", "agent", "done", "left"), _count_done(grid, folder)))
+        _show(args, ("model", "agent", "done", "left"), _count_done(grid, folder))
         return 0
     args.csv = args.csv or (outputs.csv and Path(outputs.csv))
     args.plot = args.plot or (outputs.plot and Path(outputs.plot))
@@ -112,6 +112,13 @@ def run(args: argparse.Namespace) -> int:
         form = "latex" if outputs.table.endswith(".tex") else "markdown"
         write_text(Path(outputs.table), results.table(form, x=args.x, at=args.at) + "\n")
     return 0
+
+
+def _show(args: argparse.Namespace, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    if args.json:
+        print_json(make_records(headers, rows))
+    else:
+        print(table(headers, rows))
 
 
 def run_experiment(
@@ -135,10 +142,15 @@ def run_experiment(
     x, at = getattr(args, "x", None), getattr(args, "at", None)
     if x is None and len(results.models) > MOST_MODELS:
         x = next(iter(results.parameters), None)  # a line for each model would be too many
-    print(results.table(args.form, x=x, at=at))
-    seeds = len(grid.seeds)
-    over = "one seed" if seeds == 1 else f"means over {seeds} seeds, Student's 95% intervals"
-    print(f"{grid.episodes:,} episode{'s' * (grid.episodes > 1)}, {over}; {describe(results)}")
+    if args.json:
+        columns = results.arrays()
+        cells = zip(*(column.tolist() for column in columns.values()), strict=True)
+        print_json({"episodes": grid.episodes, "runs": make_records(list(columns), cells)})
+    else:
+        print(results.table(args.form, x=x, at=at))
+        seeds = len(grid.seeds)
+        over = "one seed" if seeds == 1 else f"means over {seeds} seeds, Student's 95% intervals"
+        print(f"{grid.episodes:,} episode{'s' * (grid.episodes > 1)}, {over}; {describe(results)}")
     if args.csv is not None:
         results.to_csv(args.csv)
     split = getattr(args, "split", None)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import add_model, ending, find_model, model_arguments
+from pkd.cli.output import print_json
 from pkd.model import ModelError
 from pkd.problem import Found
 
@@ -56,16 +57,20 @@ def run(args: argparse.Namespace) -> int:
     if args.out.suffix in PROBLEMS:
         if learned is not None or args.stationary:
             raise ModelError(f"{args.out}: a policy is written as .csv or .json")
-        _write_problem(find_model(args), args.out)
+        _write_problem(find_model(args), args.out, as_json=args.json)
         return 0
     plan = learned if learned is not None else _make_plan(find_model(args))
     if args.stationary:
-        _write_stationary(plan, args.out)
+        _write_stationary(plan, args.out, as_json=args.json)
         return 0
     asked = {"values": args.values, "every_state": args.every_state}
     write = plan.to_csv if args.out.suffix == ".csv" else plan.to_json
     rows = write(args.out, **asked)
     size = args.out.stat().st_size / 1e6
+    if args.json:
+        told = {"file": str(args.out), "horizon": plan.compiled.horizon, "rows": rows}
+        print_json({**told, "value": plan.value, "value_is": plan.meaning})
+        return 0
     print(f"{args.out}: policy of {plan.compiled.horizon} steps, {rows:,} rows, {size:.1f} MB")
     print(f"value {plan.value:.10g}: {plan.meaning}")
     return 0
@@ -77,9 +82,13 @@ def _make_plan(found: Found) -> pkd.Plan:
     return pkd.plan(found.model, found.with_law())
 
 
-def _write_stationary(plan: pkd.Plan, path: Path) -> None:
+def _write_stationary(plan: pkd.Plan, path: Path, *, as_json: bool) -> None:
     keep = plan.stationary()
     rows = keep.to_csv(path) if path.suffix == ".csv" else keep.to_json(path)
+    if as_json:
+        bounds = {"loss": keep.loss, "endless_loss": keep.endless_loss, "gain": keep.gain}
+        print_json({"file": str(path), "rows": rows, **bounds})
+        return
     print(f"{path}: stationary policy, {rows:,} rows")
     print(f"it loses {keep.loss:.6g} over the horizon, exactly")
     if keep.endless_loss is not None:
@@ -89,7 +98,7 @@ def _write_stationary(plan: pkd.Plan, path: Path) -> None:
         print("no bound for an endless run: episodes end, or the horizon is too short")
 
 
-def _write_problem(found: Found, path: Path) -> None:
+def _write_problem(found: Found, path: Path, *, as_json: bool) -> None:
     import pkd
 
     table = pkd.flatten(found.model, found.with_law(), sparse=True)
@@ -100,6 +109,11 @@ def _write_problem(found: Found, path: Path) -> None:
         ".npz": table.save_npz,
     }
     write[path.suffix](path)
+    if as_json:
+        size = {"states": table.n_states, "actions": table.n_actions, "horizon": table.horizon}
+        ask = table.storm_property if path.suffix in (".drn", ".prism") else None
+        print_json({"file": str(path), **size, "storm_property": ask})
+        return
     print(f"{path}: {table.n_states} states, {table.n_actions} actions, horizon {table.horizon}")
     if path.suffix in (".drn", ".prism"):
         print(f"ask for: {table.storm_property}")

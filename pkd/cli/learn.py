@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -33,7 +33,7 @@ from pkd.cli.arguments import (
     rule,
     writable,
 )
-from pkd.cli.output import Cell, table, write_files
+from pkd.cli.output import Cell, make_records, print_json, table, write_files
 from pkd.rules import RULES, make_rule
 
 if TYPE_CHECKING:
@@ -114,6 +114,35 @@ def run(args: argparse.Namespace) -> int:
         print("stopped before a seed was finished" + _say_how_to_go_on(args), file=sys.stderr)
         return INTERRUPTED
     rows = [_make_row(one, run) for one, run in found.items()]
+    if args.json:
+        told = {"model": name, "rule": runs[0].label, "replan": runs[0].config["replan"]}
+        told |= {"delta": args.delta, "guaranteed": runs[0].guaranteed}
+        told |= {"unexplored": runs[0].unexplored, "remarks": _find_remarks(runs)}
+        print_json({**told, "runs": make_records(("episodes", *COLUMNS), _count_first(runs, rows))})
+    else:
+        _print(args, name, runs, rows)
+    from pkd.show.plots import draw_regret
+
+    groups = {name: {runs[0].label: runs}}
+    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(groups))
+    if len(runs) < args.seeds:
+        left = f"stopped: {len(runs)} of {args.seeds} seeds are finished"
+        print(left + _say_how_to_go_on(args), file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _count_first(
+    runs: Sequence[pkd.Run], rows: Sequence[tuple[Cell, ...]]
+) -> Iterator[tuple[Cell, ...]]:
+    """The rows, each with the number of its episodes first."""
+    for run, row in zip(runs, rows, strict=True):
+        yield len(run.returns), *row
+
+
+def _print(
+    args: argparse.Namespace, name: str, runs: Sequence[pkd.Run], rows: Sequence[tuple[Cell, ...]]
+) -> None:
     print(
         f"{name}: {runs[0].label}, {_count_episodes(runs)} episodes, "
         f"replanning: {runs[0].config['replan']}, delta {args.delta:g}; regret is exact; "
@@ -124,15 +153,6 @@ def run(args: argparse.Namespace) -> int:
     print(table(COLUMNS, rows))
     for line in _find_remarks(runs):
         print(line)
-    from pkd.show.plots import draw_regret
-
-    groups = {name: {runs[0].label: runs}}
-    write_files(args.csv, COLUMNS, rows, args.plot, lambda: draw_regret(groups))
-    if len(runs) < args.seeds:
-        left = f"stopped: {len(runs)} of {args.seeds} seeds are finished"
-        print(left + _say_how_to_go_on(args), file=sys.stderr)
-        return INTERRUPTED
-    return 0
 
 
 def _say_how_to_go_on(args: argparse.Namespace) -> str:

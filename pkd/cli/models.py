@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
-import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pkd.cli.output import table
+from pkd.cli.output import print_json, table
 from pkd.model import ModelError
 from pkd.problem import load_point, names
 
@@ -25,7 +24,6 @@ WIDTH = 100
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="one model, in full")
-    parser.add_argument("--json", action="store_true", help="print the list as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,13 +41,13 @@ def run(args: argparse.Namespace) -> int:
                     raise
                 print(f"{name}: {problem}", file=sys.stderr)
     if args.json:
-        print(json.dumps([_describe(name, factory) for name, factory in found.items()], indent=1))
+        print_json([describe(name, factory) for name, factory in found.items()])
     elif args.name is None:
         for name, factory in found.items():
-            print("\n".join(_write_entry(name, factory)))
+            print("\n".join(write_entry(name, factory)))
         print("\npkd models NAME shows one in full; every option is given as --option KEY=VALUE.")
     else:
-        _print_one(args.name, found[args.name])
+        print_one(args.name, found[args.name])
     return 0
 
 
@@ -62,16 +60,24 @@ def list_options(factory: Any) -> Iterator[tuple[str, str]]:
         yield parameter.name, "must be given" if needed else repr(parameter.default)
 
 
-def _describe(name: str, factory: Any) -> dict[str, Any]:
-    return {"name": name, "what": _first_line(factory), "options": dict(list_options(factory))}
+def describe(name: str, factory: Any) -> dict[str, Any]:
+    """An entry for JSON; None is the default of an option that must be given."""
+    defaults = {
+        name: None if one.default is one.empty else one.default
+        for name, one in inspect.signature(factory).parameters.items()
+        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    }
+    return {"name": name, "what": _first_line(factory), "options": defaults}
 
 
 def _first_line(factory: Any) -> str:
     return (inspect.getdoc(factory) or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _write_entry(name: str, factory: Any) -> list[str]:
-    options = ", ".join(f"{option}={default}" for option, default in list_options(factory))
+def write_entry(name: str, factory: Any, constants: Mapping[str, Any] = {}) -> list[str]:
+    """The lines of a list: name, first line, options; `constants` go before the defaults."""
+    defaults = {**dict(list_options(factory)), **constants}
+    options = ", ".join(f"{option}={default}" for option, default in defaults.items())
     indent = " " * 22
     lines = textwrap.wrap(
         f"{name:<22}{_first_line(factory)}", WIDTH, subsequent_indent=indent
@@ -79,9 +85,10 @@ def _write_entry(name: str, factory: Any) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _print_one(name: str, factory: Any) -> None:
+def print_one(name: str, factory: Any, example: str | None = None) -> None:
+    """One entry in full, with an example of its first option."""
     print(f"{name}: {inspect.getdoc(factory) or ''}\n")
     print(table(["option", "default"], list(list_options(factory))))
     first = next((option for option, _ in list_options(factory)), None)
     if first is not None:
-        print(f"\nfor example: pkd plan {name} --option {first}=...")
+        print(f"\nfor example: {example or f'pkd plan {name} --option '}{first}=...")

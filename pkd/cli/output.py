@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkd.model import ModelError
 from pkd.show.saving import PICTURES, save_figure
@@ -18,11 +21,43 @@ __all__ = [
     "PICTURES",
     "Cell",
     "draw_file",
+    "make_records",
+    "print_json",
     "save_figure",
     "table",
     "write_csv",
     "write_files",
 ]
+
+
+def print_json(told: Any) -> None:
+    """Prints a result as JSON: numbers are numbers, and what is no finite number is null."""
+    print(json.dumps(_make_plain(told), indent=1, allow_nan=False))
+
+
+def make_records(
+    headers: Sequence[str], rows: Iterable[Sequence[Cell | None]]
+) -> list[dict[str, Any]]:
+    """The rows of a table for JSON; a blank cell is null.
+
+    >>> make_records(["optimal value", "if ignored"], [(1.5, "")])
+    [{'optimal_value': 1.5, 'if_ignored': None}]
+    """
+    keys = [re.sub(r"[^a-z0-9]+", "_", header.lower()).strip("_") for header in headers]
+    return [
+        {k: None if cell == "" else cell for k, cell in zip(keys, row, strict=True)} for row in rows
+    ]
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _make_plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_make_plain(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def write_csv(path: str | Path, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:

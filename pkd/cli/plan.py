@@ -10,12 +10,14 @@ an exact plan does not fit. CSV and table have the likeliest states that this po
 upper values.
 
 pkd plan MODEL --gap 0.01 --seconds 20
+
+JSON has the policy in words; pkd export MODEL --out FILE.json keeps the types of all values.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,7 @@ from pkd.cli.arguments import (
     positive,
     writable,
 )
-from pkd.cli.output import draw_file, table
+from pkd.cli.output import draw_file, print_json, table
 from pkd.model import ModelError
 from pkd.problem import Found
 from pkd.progress import line
@@ -70,12 +72,6 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--save", type=_refuse_saving, help=argparse.SUPPRESS)
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print value and policy as JSON, in words (pkd export MODEL --out FILE.json keeps "
-        "the types of all values)",
-    )
     group = parser.add_argument_group("bounds, for models that have a planner within a gap")
     close = "bounds that are at most this part of the optimum apart, such as 0.01"
     group.add_argument("--gap", type=amount, metavar="G", help=close)
@@ -132,7 +128,7 @@ def _bound(args: argparse.Namespace, found: Found, limits: dict[str, float]) -> 
         plan = found.plan_within(gap=args.gap, tell=lambda found: say(str(found)), **limits)
     if args.json:
         told = {"model": found.name, "horizon": found.model.horizon, **plan.describe()}
-        print(json.dumps(told, indent=1))
+        print_json(told)
     else:
         print(f"{found.name}: {plan.say()}")
         print(plan.table(args.step))
@@ -161,18 +157,12 @@ def _print(
     """The value and the policy, as JSON or as a table."""
     if args.json:
         keys = ("step", "x", "y", "action", "value", "values")
-        rows = [dict(zip(keys, row, strict=True)) for row in policy]
-        print(
-            json.dumps(
-                {
-                    "model": found.name,
-                    "horizon": found.model.horizon,
-                    "value": plan.value,
-                    "policy": rows,
-                },
-                indent=1,
-            )
-        )
+        rows = [
+            dict(zip(keys, (step, *map(_read_number, words), value, values), strict=True))
+            for step, *words, value, values in policy
+        ]
+        size = {"model": found.name, "horizon": found.model.horizon}
+        print_json({**size, "value": plan.value, "policy": rows})
         return
     print(f"{name}: optimal value {plan.value:.10g} over {found.model.horizon} steps")
     headers = ["step", "x", "y", "action", "value"]
@@ -184,6 +174,23 @@ def _print(
     cells = ([row[:5][i] for i in columns] for row in policy)
     rest = "; --csv writes all of them" if len(policy) > MOST_ROWS else ""
     print(table([headers[i] for i in columns], cells, most=MOST_ROWS) + rest)
+
+
+def _read_number(word: str) -> str | int | float | None:
+    """A word of a table for JSON: a number is a number, and no word is null.
+
+    >>> [_read_number(word) for word in ("8", "-0.5", "None", "", "up", "(1, 2)")]
+    [8, -0.5, None, None, 'up', '(1, 2)']
+    """
+    if word in ("", "None"):
+        return None
+    for kind in (int, float):
+        try:
+            value: int | float = kind(word)
+        except ValueError:
+            continue
+        return value if math.isfinite(value) else word
+    return word
 
 
 def decisions(found: Found, plan: pkd.Plan, step: int) -> Iterator[Decision]:

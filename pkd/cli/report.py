@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 from pkd.cli.arguments import read_runs, writable
+from pkd.cli.output import print_json
 from pkd.model import ModelError
 
 HELP = "make one HTML page of an experiment or of saved runs"
@@ -53,5 +54,8 @@ def run(args: argparse.Namespace) -> int:
     content = report.read_folder(folders[0]) if folders else report.read_runs(read_runs(args.runs))
     write_text(args.out, report.write_page(content, trust=args.trust))
     many = len(content.results or content.runs)
-    print(f"{args.out}: {many} run{'s' if many > 1 else ''}")
+    if args.json:
+        print_json({"file": str(args.out), "runs": many})
+    else:
+        print(f"{args.out}: {many} run{'s' if many > 1 else ''}")
     return 0

@@ -16,9 +16,10 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import find_model, model_arguments, read_runs
+from pkd.cli.output import print_json
 from pkd.model import ModelError
 from pkd.problem import load_point, registered
 
@@ -42,21 +43,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return _replay(args.runs, trust=args.trust) if args.runs else _check_installation()
+    if args.runs:
+        return _replay(args.runs, trust=args.trust, as_json=args.json)
+    return _check_installation(as_json=args.json)
 
 
-def _check_installation() -> int:
-    began, lines, good = time.perf_counter(), 0, 0
-    print(_versions(), flush=True)
+def _check_installation(*, as_json: bool) -> int:
+    began, lines, good, told = time.perf_counter(), 0, 0, list[dict[str, Any]]()
+    if not as_json:
+        print(_versions(), flush=True)
     for holds, line in _check_facts():
-        print(f"{'ok     ' if holds else 'DIFFERS'}  {line}", flush=True)
+        told.append({"fact": line, "holds": holds})
+        if not as_json:
+            print(f"{'ok     ' if holds else 'DIFFERS'}  {line}", flush=True)
         lines, good = lines + 1, good + holds
     if lines == 0:
         raise ModelError(
             "no installed package has anything to check; expected a callable in the "
             f"entry-point group {GROUP}"
         )
-    print(f"{good} of {lines} as expected, {time.perf_counter() - began:.1f} s")
+    seconds = time.perf_counter() - began
+    if as_json:
+        said = {"versions": _versions(), "facts": told, "seconds": seconds}
+        print_json({**said, "as_expected": good, "checked": lines})
+    else:
+        print(f"{good} of {lines} as expected, {seconds:.1f} s")
     return 0 if good == lines else DIFFERS
 
 
@@ -86,13 +97,16 @@ def _versions() -> str:
     return f"pkd {pkd.__version__}, {python}, {packages}, {machine}"
 
 
-def _replay(paths: list[str], *, trust: bool) -> int:
-    codes = set()
+def _replay(paths: list[str], *, trust: bool, as_json: bool) -> int:
+    codes, told = set(), list[dict[str, Any]]()
     for path, saved in read_runs(paths).items():
         try:
             again = repeat(saved, trust=trust)
         except Exception as problem:  # noqa: BLE001 - a model is somebody's own code
-            print(f"{path}: cannot be repeated: {' '.join(str(problem).split())}", flush=True)
+            said = f"cannot be repeated: {' '.join(str(problem).split())}"
+            told.append({"file": path, "same": None, "said": said})
+            if not as_json:
+                print(f"{path}: {said}", flush=True)
             codes.add(CANNOT)
             continue
         differences = saved.differences(again)
@@ -106,7 +120,11 @@ def _replay(paths: list[str], *, trust: bool) -> int:
             model, seed = " ".join(saved.model_words), saved.config["seed"]
             what = f"{model}, {saved.label}, seed {seed}, {len(saved.returns):,} episodes"
             said = f"ok, regret, upper values and counts come out to the bit: {what}"
-        print(f"{path}: {said}{versions}", flush=True)
+        told.append({"file": path, "same": not differences, "said": f"{said}{versions}"})
+        if not as_json:
+            print(f"{path}: {said}{versions}", flush=True)
+    if as_json:
+        print_json(told)
     return min(codes, default=0)
 
 

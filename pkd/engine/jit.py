@@ -22,6 +22,7 @@ import numba
 SHARED: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
+PREFIX = "pkd-kernels-"  # of the name of a cache folder
 
 
 def jit(*, allocates: bool = False, nogil: bool = False) -> Callable[[Function], Function]:
@@ -35,7 +36,7 @@ def jit(*, allocates: bool = False, nogil: bool = False) -> Callable[[Function],
 
 
 def inner(*, allocates: bool = False) -> Callable[[Function], Function]:
-    """A part of kernels, which needs no door to Python and no file.
+    """A part of kernels, which needs no Python wrapper and no cache file.
 
     Python must not call it: there is nothing to call. tests/engine/test_inner_kernels.py looks.
     """
@@ -68,19 +69,20 @@ def cache_folder(file: str | None = None) -> str:
     own = [] if file is None or Path(file) in sources else [Path(file)]
     for source in (*sources, *(path for path in own if path.is_file())):
         digest.update(source.read_bytes())
-    name = f"pkd-kernels-{digest.hexdigest()[:16]}"
-    roots = [
-        os.environ.get("NUMBA_CACHE_DIR"),
-        os.environ.get("XDG_CACHE_HOME"),
-        Path("~/.cache").expanduser(),
-    ]
-    for root in roots:
-        if root and _writable(folder := Path(root) / name):
+    name = f"{PREFIX}{digest.hexdigest()[:16]}"
+    for root in list_roots():
+        if _writable(folder := root / name):
             return str(folder)
     folder = Path(tempfile.gettempdir()) / name
     if _writable(folder) and _is_private(folder):
         return str(folder)
     return tempfile.mkdtemp(prefix=name)
+
+
+def list_roots() -> list[Path]:
+    """Where caches may lie, the first choice first."""
+    given = [os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")]
+    return [*(Path(root) for root in given if root), Path("~/.cache").expanduser()]
 
 
 def list_sources() -> list[Path]:

@@ -48,6 +48,8 @@ def compare(
 ) -> Results:
     """Agents side by side on one model: `experiment` with defaults, and the same options.
 
+    model, agents, episodes, seeds: as there. options: all others of `experiment`.
+
     >>> import pkd
     >>> from pkd.tables.coin import coin
     >>> results = pkd.compare({"coin": coin}, {"published": "mvp", "small": "practical"}, 2000)
@@ -75,11 +77,11 @@ def experiment(
 
     models, agents: one or several of them, or {label: one}; a model is a problem or words of the
     command line, an agent an `Agent`, a rule of optimism, words such as "mvp:c1=1", or a table
-    {"agent": one of these, "replan": "every"}. seeds: how many, or which. sweep: {parameter:
-    values}, every combination of which is a model (`pkd.experiments.sweep`). workers: processes, or
-    any `concurrent.futures.Executor`. folder: every run is written there as soon as it is finished,
-    and what is there is not computed again. delta and replan are for rules of optimism; a rule
-    whose plan is random plans before every episode.
+    {"agent": one of these, "replan": "every"}. episodes: of each run. seeds: how many, or which.
+    sweep: {parameter: values}, every combination of which is a model (`pkd.experiments.sweep`).
+    workers: processes, or any `concurrent.futures.Executor`. folder: every run is written there as
+    soon as it is finished, and what is there is not computed again. delta and replan are for rules
+    of optimism; a rule whose plan is random plans before every episode. progress: a bar on stderr.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

@@ -9,6 +9,7 @@ seeds; of fewer it is over seeds, of which each is the mean of the instances.
 from __future__ import annotations
 
 import statistics as plain_statistics
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
@@ -43,6 +44,7 @@ from pkd.experiments.statistics import (
 from pkd.experiments.store import Store
 from pkd.experiments.sweep import Point
 from pkd.files.atomic import write_csv
+from pkd.files.frames import make_frame
 from pkd.model import ModelError
 from pkd.results.run import Run
 from pkd.show.intervals import FEWEST, Interval, mean_interval, say_mean
@@ -227,15 +229,14 @@ class Results:
         columns = [*self.names, *COLUMNS]
         return {name: np.array([row[i] for row in self._rows]) for i, name in enumerate(columns)}
 
+    def to_frame(self) -> pd.DataFrame:
+        """`arrays` as a pandas frame: one row for each run."""
+        return make_frame(self.arrays())
+
     def frame(self) -> pd.DataFrame:
-        """`arrays` as a pandas frame; pandas must be installed."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ModelError(
-                "frame() needs pandas: pip install pandas; arrays() works without it"
-            ) from None
-        return pd.DataFrame(self.arrays())
+        """The old name of `to_frame`."""
+        warnings.warn("frame() is now to_frame()", DeprecationWarning, stacklevel=2)
+        return self.to_frame()
 
     def to_csv(self, path: str | Path, *, curves: bool = False) -> None:
         """One line for each run; curves: one for each run and each of some hundred episodes."""

@@ -22,16 +22,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from pkd.expect import instance, pathname, require
 from pkd.files.atomic import DAMAGE, neutralise, say, write_csv, write_text
+from pkd.files.frames import make_frame
 from pkd.files.values import decode, encode, get_fields, is_literal, key_of
 from pkd.model import ModelError, PartiallyKnownMDP
 from pkd.progress import watch
 from pkd.queue import Queue
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "ANY_STEP",
@@ -187,6 +191,37 @@ def write_policy_json(path: str | Path, rows: Iterable[Row], meta: Mapping[str, 
     rows_text = ",\n".join(lines)
     write_text(path, f'{head}, "rows": [\n{rows_text}\n]}}\n')
     return len(lines)
+
+
+def list_policy(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows of a frame: steps, one column for each field of the state, the action, values.
+
+    >>> list_policy([Row(1, {"x": (3, "a"), "y": None}, "go", {"go": 2.0})])
+    [{'step': 1, 'x.1': 3, 'x.2': 'a', 'y': None, 'action': 'go', 'value': 2.0, 'Q(go)': 2.0}]
+    """
+    found = _merge(rows)
+    steps, lines = _name_steps(found), []
+    for row, until in found:
+        line: dict[str, Any] = dict(zip(steps, (row.step, until), strict=False))
+        for part, value in row.state.items():
+            line |= _spread_value(part, value)
+        line["action"] = row.action
+        if row.values:
+            line["value"] = float(row.values[row.action])
+            line |= {f"Q({action})": float(q) for action, q in row.values.items()}
+        lines.append(line)
+    return lines
+
+
+def _spread_value(part: str, value: Any) -> dict[str, Any]:
+    fields = None if isinstance(value, Queue) or part == "queue" else _list_fields(value)
+    if fields is None:
+        return {part: value}
+    return {
+        k: v
+        for name, one in fields.items()
+        for k, v in _spread_value(f"{part}.{name}", one).items()
+    }
 
 
 class _Merged(NamedTuple):
@@ -359,6 +394,18 @@ class PolicyTable:
             cells |= words
         return [str(neutralise(cells.get(column, ""))) for column in self.columns]
 
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a pandas frame: step, until, the columns of the state, action."""
+        lines = []
+        for state, runs in self.rows.items():
+            cells = {c: _read_cell(c, text) for c, text in zip(self.columns, state, strict=True)}
+            cells = {c.removesuffix(TYPED): cell for c, cell in cells.items()}
+            for step, until, action in runs:
+                taken = _read_cell(TYPED if self.typed else "", action)
+                steps = {} if until == math.inf else {"step": step, "until": int(until)}
+                lines.append({**steps, **cells, "action": taken})
+        return make_frame(sorted(lines, key=lambda line: line.get("step", 0)))
+
     @classmethod
     def read(cls, path: str | Path, model: Any = None) -> PolicyTable:
         """The policy of a JSON or CSV file; anything else is a ModelError.
@@ -448,6 +495,11 @@ def _index_rows(
                     f"step {other.step} in {state} has two actions; write the file anew"
                 )
     return rows
+
+
+def _read_cell(column: str, text: str) -> Any:
+    """The value of a typed cell, or the words of another one."""
+    return decode(json.loads(text)) if column.endswith(TYPED) else text
 
 
 def _dump(read: Any) -> str:

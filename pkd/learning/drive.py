@@ -59,6 +59,8 @@ def drive(
 ) -> np.ndarray:
     """Plays until the learner has observed so many episodes; returns what the new ones paid.
 
+    env: an environment with Gymnasium's interface. reader: says what its observations are in the
+    model; None: an observation is a state.
     Episode k is reset with a seed made of `seed` and k. save: the learner is written there after
     every episode, so that a program that was stopped goes on with the same bits:
     `drive(env, OptimisticLearner.load(path, model), ...)`.

@@ -65,20 +65,21 @@ def learn(
 ) -> Run:
     """A run of the optimistic algorithm: learn(model, law, episodes) or learn(problem, episodes).
 
-    optimism: a rule, or its words such as "practical" or "mvp:c1=1,c2=1". replan: "every" plans
-    before each episode, as published; "doubling" when some N(z) has doubled since the last plan:
-    the same order of regret with about |Z| log2(K H) plans; "slack" when enough of them have, so
-    that the number of plans does not grow with |Z|; "auto" is "slack" for a model with more than
-    200 features, and else "doubling"; `pkd.Replan` has others. A rule whose
-    plan is random or depends on the episode (`every_episode`) plans before each episode, unless a
-    growth or a period is asked for. until: the run stops as soon as the certified gap, upper less
-    lower value, is at most this; it needs no number of episodes. certify: certified lower and upper
-    values of V* are recorded with every rule, at the first plan after the episodes have grown by a
-    tenth; `pkd.Certified` and `until` do so anyway. They hold for data that any rule collected, as
-    `Run.interval` does; whether the regret has a bound is another question (`Run.guaranteed`).
-    counts: {z: {x': n}} to start from. checkpoint: a file that the run is saved to; a run that was
-    stopped goes on from it, with the same result to the bit. optimal_value: given, it is not
-    planned again.
+    optimism: a rule, or its words such as "practical" or "mvp:c1=1,c2=1". delta: the probability
+    with which the guarantee may fail. seed: the same one gives the same bits. progress: a bar on
+    stderr. replan: "every" plans before each episode, as published; "doubling" when some N(z) has
+    doubled since the last plan: the same order of regret with about |Z| log2(K H) plans; "slack"
+    when enough of them have, so that the number of plans does not grow with |Z|; "auto" is "slack"
+    for a model with more than 200 features, and else "doubling"; `pkd.Replan` has others. A rule
+    whose plan is random or depends on the episode (`every_episode`) plans before each episode,
+    unless a growth or a period is asked for. until: the run stops as soon as the certified gap,
+    upper less lower value, is at most this; it needs no number of episodes. certify: certified
+    lower and upper values of V* are recorded with every rule, at the first plan after the episodes
+    have grown by a tenth; `pkd.Certified` and `until` do so anyway. They hold for data that any
+    rule collected, as `Run.interval` does; whether the regret has a bound is another question
+    (`Run.guaranteed`). counts: {z: {x': n}} to start from. checkpoint: a file that the run is saved
+    to; a run that was stopped goes on from it, with the same result to the bit. optimal_value:
+    given, it is not planned again.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

@@ -21,7 +21,8 @@ from pkd.expect import seed as check_seed
 from pkd.explore.limits import refuse_seconds
 from pkd.explore.reach import reach
 from pkd.files.atomic import read_npz, write_npz
-from pkd.files.policies import Row, write_policy_csv, write_policy_json
+from pkd.files.frames import make_frame
+from pkd.files.policies import Row, list_policy, write_policy_csv, write_policy_json
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 from pkd.optimism import (
     ALL_ROUNDS,
@@ -40,6 +41,7 @@ from pkd.rules import Rule, as_rule, from_config
 from pkd.show.tables import format_table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from pkd.episode import Episode
@@ -60,7 +62,7 @@ class Plan:
     >>> from pkd.tables.coin import coin
     >>> best = pkd.plan(coin)
     >>> best, list(best.states(1))
-    (<Plan for _TabularModel: value 1.25, horizon 3>, [(0, None)])
+    (<Plan for TabularModel: value 1.25, horizon 3>, [(0, None)])
     >>> print(best.table())
     step  x  y  action  value
        1  0          0   1.25
@@ -89,7 +91,7 @@ class Plan:
         return self.truth.belief
 
     def __repr__(self) -> str:
-        name = type(self.compiled.model).__name__
+        name = type(self.compiled.model).__name__.lstrip("_")
         return f"<Plan for {name}: value {self.value:.6g}, horizon {self.compiled.horizon}>"
 
     def _repr_html_(self) -> str:
@@ -147,10 +149,19 @@ class Plan:
         """
         return write_policy_json(path, self.list_rows(values, every_state), self.describe())
 
+    def to_frame(self, *, values: bool = False, every_state: bool = False) -> pd.DataFrame:
+        """The lines of `to_csv` as a pandas frame, with the values of states as they are.
+
+        >>> import pkd
+        >>> list(pkd.plan("gambler").to_frame())
+        ['step', 'until', 'x', 'y', 'action']
+        """
+        return make_frame(list_policy(self.list_rows(values, every_state)))
+
     def describe(self) -> dict[str, Any]:
         """What a JSON file says before its rows."""
         return {
-            "model": type(self.compiled.model).__name__,
+            "model": type(self.compiled.model).__name__.lstrip("_"),
             "horizon": self.compiled.horizon,
             "value": self.value,
             "value_is": self.meaning,
@@ -335,9 +346,10 @@ def resolve(given: Model, law: Law | None) -> tuple[Compiled, Law]:
 
 
 def plan(model: Model, law: Law | None = None, *, max_states: int | None = None) -> Plan:
-    """The optimal plan under a given law. A problem (an object, a pair, a name) brings its own law.
+    """The optimal plan under a given law.
 
-    max_states: states that may be held apart; see `compile`.
+    model: a model, or a problem (an object, a pair, a name), which brings its own law. max_states:
+    states that may be held apart; see `compile`.
 
     V_h(s) = max_a [ r(s, a) + sum_y' P_Y(y'|s, a) sum_x' P_eff(z)(x') V_{h+1}(x', y') ]
 
@@ -364,11 +376,12 @@ def optimistic_plan(
 ) -> Plan:
     """The plan that the optimistic algorithm makes from given counts {z: {x': n}}.
 
-    episodes: of the whole run; the logarithms depend on it. optimism: a rule, or its words such as
-    "practical" or "mvp:c1=1,c2=1". Counts that so many episodes cannot give stand for more of them
-    where the rule is `Certified`; other rules have no guarantee then. `.value` is the upper value,
-    so `Certified` is optimistic about every feature here, whatever its `explore` says. `seed`
-    matters only to `PosteriorSampling`.
+    model: a model or a problem, whose law is not used. episodes: of the whole run; the logarithms
+    depend on it. optimism: a rule, or its words such as "practical" or "mvp:c1=1,c2=1". Counts that
+    so many episodes cannot give stand for more of them where the rule is `Certified`; other rules
+    have no guarantee then. `.value` is the upper value, so `Certified` is optimistic about every
+    feature here, whatever its `explore` says. delta: the probability with which the value may not
+    be an upper one. `seed` matters only to `PosteriorSampling`.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

@@ -51,9 +51,9 @@ def simulate(
 ) -> list[Episode]:
     """Episodes of a problem under a policy; None: under its optimal plan.
 
-    The problem is an object, a pair (model, law) or a name. A policy is a plan, or a function
-    (h, x, y) that gives an action or {action: probability}. A law with `reveal(episode, rng)` fills
-    `Episode.revealed`.
+    model: a problem, which is an object, a pair (model, law) or a name. episodes: how many. seed:
+    the same one gives the same episodes. A policy is a plan, or a function (h, x, y) that gives an
+    action or {action: probability}. A law with `reveal(episode, rng)` fills `Episode.revealed`.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

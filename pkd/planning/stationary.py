@@ -85,7 +85,7 @@ def discounted(given: Any, discount: float) -> Any:
 
     The expected return is then the discounted one: an action and what follows it before the next
     action is paid in full, and all that comes later is worth `discount` times as much. A learner
-    knows the chance. A model gives a model, anything else a problem.
+    knows the chance. given: a model gives a model, anything else a problem.
 
     >>> import pkd
     >>> one = pkd.TabularMDP([[[1.0]]], [[1.0]], horizon=3)

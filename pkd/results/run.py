@@ -20,6 +20,7 @@ import numpy as np
 from pkd import __version__
 from pkd.expect import fraction, if_given, instance, number, require
 from pkd.files.atomic import DAMAGE, read_npz, write_npz
+from pkd.files.frames import make_frame
 from pkd.files.values import key_of
 from pkd.model import ModelError
 from pkd.optimism import Guarantee
@@ -36,6 +37,7 @@ from pkd.rules import from_config
 from pkd.rules.schedule import read_schedule
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from pkd.planning.plan import Model, Plan
@@ -285,6 +287,24 @@ class Run:
         except ModelError as error:
             findings = [f"{path} does not fit the model: {finding}" for finding in error.findings]
             raise ModelError(findings) from None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each episode, as a pandas frame; columns that the run lacks are left out.
+
+        >>> import pkd
+        >>> frame = pkd.learn("gambler", 3).to_frame()
+        >>> list(frame)
+        ['episode', 'return', 'policy_value', 'upper_value', 'lower_value', 'regret']
+        """
+        columns = {
+            "episode": np.arange(1, len(self.returns) + 1),
+            "return": self.returns,
+            "policy_value": self.policy_values,
+            "upper_value": self.upper_values,
+            "lower_value": self.lower_values,
+            "regret": self.regret,
+        }
+        return make_frame({k: v for k, v in columns.items() if v is not None and len(v)})
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draws the cumulative regret, labelled by the rule and its constants."""

@@ -7,6 +7,7 @@ are reported together.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
@@ -182,7 +183,9 @@ def _find(name: str) -> tuple[type[Optimism], dict[str, Any]] | None:
 
 def _import_rule(name: str) -> type[Optimism]:
     """The class of a user's own rule."""
-    unknown = f"optimism rule {name!r} is unknown; expected one of {', '.join(RULES)}"
+    close = difflib.get_close_matches(name.lower(), RULES, n=1)
+    hint = f"did you mean {close[0]!r}? E" if close else "e"
+    unknown = f"optimism rule {name!r} is unknown; {hint}xpected one of {', '.join(RULES)}"
     module, _, path = name.partition(":")
     if not path or not module.replace(".", "").isidentifier():
         raise ModelError(f"{unknown}, or module:Class")

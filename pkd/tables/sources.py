@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pkd.expect import function, if_given, instance, key, pathname, require, show, whole
 from pkd.files.atomic import read_arrays
+from pkd.files.logs import is_frame, read_table
 from pkd.model import ModelError
 from pkd.tables.sparse import SparseTable, is_sparse
 
@@ -170,6 +171,8 @@ def read_trajectories(
         instance("trajectories", trajectories, Iterable, "lists of (s, a, reward, s')"),
         if_given(whole, "horizon", horizon, 1),
     )
+    if is_frame(trajectories):
+        trajectories = _split_frame(trajectories)
     place: dict[Hashable, int] = {}
     names: dict[Any, int] = {}
     seen: list[tuple[int, Any, float, int]] = []
@@ -202,6 +205,24 @@ def read_trajectories(
         begin[list(firsts)] = np.array(list(firsts.values())) / sum(firsts.values())
     given = {"horizon": horizon or longest, "start": begin, "state_names": list(place)}
     return {**_collect(len(place), names, moves), **given}
+
+
+def _split_frame(frame: Any) -> list[list[tuple[Any, ...]]]:
+    """The trajectories of a frame, in the order of its rows."""
+    table = read_table(frame)
+    wanted = ("state", "action", "reward", "next_state")
+    missing = [name for name in wanted if name not in table.columns]
+    if missing:
+        raise ModelError(
+            f"the frame has no column {', '.join(missing)}; expected {', '.join(wanted)}, and "
+            "episode if it holds several"
+        )
+    columns = [table.columns[name] for name in wanted]
+    episodes = table.columns.get("episode", [0] * len(columns[0]))
+    found: dict[Any, list[tuple[Any, ...]]] = {}
+    for episode, *row in zip(episodes, *columns, strict=True):
+        found.setdefault(episode, []).append(tuple(row))
+    return list(found.values())
 
 
 def read_quantecon(ddp: Any, horizon: int, start: Any) -> dict[str, Any]:

@@ -247,6 +247,7 @@ class TabularMDP:
     ) -> TabularMDP:
         """The sparse table of the frequencies in trajectories of (s, a, reward, s').
 
+        A frame with the columns state, action, reward, next_state, and perhaps episode, will do.
         A pair that was never tried is not on offer; a state that was never left absorbs and pays
         0. The horizon is that of the longest trajectory unless given. These are frequencies, with
         no guarantee; `pkd.certify` gives bounds that hold.

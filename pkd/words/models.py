@@ -40,6 +40,32 @@ class FlagParser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.register("action", "store_true", _Switch)
+        self.extra: list[argparse._ArgumentGroup] = []  # groups that only --help-all shows
+
+    def format_all(self) -> str:
+        """The help with every flag."""
+        return super().format_help()
+
+    def format_help(self) -> str:
+        """The help without the flags that change a model."""
+        hidden = {id(action) for group in self.extra for action in group._group_actions}
+        kept = [action for action in self._actions if id(action) not in hidden]
+        exclusive = [
+            group
+            for group in self._mutually_exclusive_groups
+            if not any(id(action) in hidden for action in group._group_actions)
+        ]
+        groups = [group for group in self._action_groups if group not in self.extra]
+        saved = self._actions, self._mutually_exclusive_groups, self._action_groups
+        self._actions, self._mutually_exclusive_groups, self._action_groups = (
+            kept,
+            exclusive,
+            groups,
+        )
+        try:
+            return super().format_help()
+        finally:
+            self._actions, self._mutually_exclusive_groups, self._action_groups = saved
 
     def list_flags(self) -> set[str]:
         """Every flag, such as --horizon."""
@@ -94,8 +120,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="read flags from a TOML file; flags that are typed go before it",
     )
+    before = list(parser._action_groups)
     for transformer in installed(TRANSFORMERS).values():
         transformer.configure(parser)
+    if isinstance(parser, FlagParser):
+        parser.extra = [group for group in parser._action_groups if group not in before]
 
 
 def model_arguments(words: Sequence[str]) -> argparse.Namespace:

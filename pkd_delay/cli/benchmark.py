@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which environments (default: all)")
     parser.add_argument(
-        "--recompute", action="store_true", help="compute the numbers anew (some take minutes)"
+        "--recompute", action="store_true", help="compute the numbers again (some take minutes)"
     )
     parser.add_argument("--csv", type=cli.writable, metavar="FILE", help="write the table")
 
@@ -53,12 +53,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         scores = [stored[word] for word in wanted]
     rows = [attrs.astuple(score) for score in scores]
-    print("expected returns, certified: exact up to rounding")
-    print(cli.table(HEADERS, rows))
+    different = [score.id for score in scores if not _agree(score, stored.get(score.id))]
+    if args.json:
+        records = cli.make_records(HEADERS, rows)
+        cli.print_json({"environments": records, "differ_from_stored": different})
+    else:
+        print("expected returns, certified: exact up to rounding")
+        print(cli.table(HEADERS, rows))
     if args.csv is not None:
         cli.write_csv(args.csv, HEADERS, rows)
-    different = [score.id for score in scores if not _agree(score, stored.get(score.id))]
-    if different:
+    if different and not args.json:
         print(f"{len(different)} differ from the stored table: {', '.join(different)}")
     return DIFFERENT if different else 0
 

@@ -34,11 +34,15 @@ def run(args: argparse.Namespace) -> int:
     args.out.mkdir(parents=True, exist_ok=True)
     study = page.run_study(args.episodes, args.seeds, progress=sys.stderr.isatty())
     rows = page.make_rows(study)
-    print(page.make_title(study))
-    print(cli.table(page.HEADERS, rows))
-    for note in page.write_notes(study):
-        print(note)
+    notes = page.write_notes(study)
+    if not args.json:
+        print(page.make_title(study))
+        print("\n".join([cli.table(page.HEADERS, rows), *notes]))
     csv, plot = args.out / "demo.csv", args.out / "demo.png"
     cli.write_files(csv, page.HEADERS, rows, plot, lambda: page.draw_study(study))
-    print(f"table: {csv}, figure: {plot}")
+    if args.json:
+        told = {"title": page.make_title(study), "rows": cli.make_records(page.HEADERS, rows)}
+        cli.print_json({**told, "notes": notes, "table": str(csv), "figure": str(plot)})
+    else:
+        print(f"table: {csv}, figure: {plot}")
     return 0

@@ -70,6 +70,36 @@ def run(args: argparse.Namespace) -> int:
         (*(name or "" for name in one.group or ("", "")), *(getattr(one, h) for h in HEADERS[2:]))
         for one in fit.intervals
     ]
+    if args.json:
+        _print_json(args, fit, rows)
+    else:
+        _print(args, fit, rows)
+    if args.save is not None:
+        fit.save(args.save)
+        flag = "--lags" if fit.form.form == "lags" else "--inter-arrival"
+        if not args.json:
+            print(f"the law is in {args.save}: pkd plan MODEL {flag} {args.save}")
+    cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(fit))
+    return 0 if fit.holds else 1
+
+
+Rows = list[tuple[str | int | float, ...]]
+
+
+def _print_json(args: argparse.Namespace, fit: FittedDelay, rows: Rows) -> None:
+    laws = [
+        {
+            "state": group and group[0], "action": group and group[1],
+            "rows": [list(law.row(before, fit.max_delay)) for before in range(fit.max_delay + 1)],
+        }
+        for group, law in fit.laws.items()
+    ]  # fmt: skip
+    said = {"log": args.log, "form": fit.form.form, "holds": fit.holds, "max_delay": fit.max_delay}
+    said |= {"certified": fit.certified, "delta": args.delta, "laws": laws, "said": str(fit)}
+    cli.print_json({**said, "intervals": cli.make_records(HEADERS, rows)})
+
+
+def _print(args: argparse.Namespace, fit: FittedDelay, rows: Rows) -> None:
     print(f"{args.log}: {fit}")
     _print_laws(fit)
     columns = slice(0 if args.per_pair else 2, None)
@@ -81,12 +111,6 @@ def run(args: argparse.Namespace) -> int:
     print(cli.table(HEADERS[columns], [row[columns] for row in rows if row in shown]))
     if len(rows) > MOST_ROWS:
         print(f"... and {len(rows) - MOST_ROWS} questions asked less often; --csv writes all")
-    if args.save is not None:
-        fit.save(args.save)
-        flag = "--lags" if fit.form.form == "lags" else "--inter-arrival"
-        print(f"the law is in {args.save}: pkd plan MODEL {flag} {args.save}")
-    cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(fit))
-    return 0 if fit.holds else 1
 
 
 def _print_laws(fit: FittedDelay) -> None:

@@ -66,10 +66,14 @@ def run(args: argparse.Namespace) -> int:
     _refuse(args)
     study = _study(cli.find_problem(args), args)
     headers, rows = study.table()
-    print(f"{study.name}: {study.axis}")
-    print(cli.table(headers, rows))
-    for sentence in study.sentences():
-        print(sentence)
+    if args.json:
+        told = {"model": study.name, "axis": study.axis, "rows": cli.make_records(headers, rows)}
+        cli.print_json({**told, "certified": study.certified, "said": study.sentences()})
+    else:
+        print(f"{study.name}: {study.axis}")
+        print(cli.table(headers, rows))
+        for sentence in study.sentences():
+            print(sentence)
     cli.write_files(args.csv, headers, rows, args.plot, study.draw)
     return 1 if study.refuted else 0
 

@@ -13,8 +13,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import gymnasium as gym
-from gymnasium.envs.registration import WrapperSpec
+
+try:
+    import gymnasium as gym
+except ImportError:  # `pkd benchmark` shows its table without it
+    gym = None  # type: ignore[assignment]
 
 if not TYPE_CHECKING:
     from pkd.lazy import submodules
@@ -67,6 +70,8 @@ class Task:
 
     def register(self) -> None:
         """Makes the id known to Gymnasium."""
+        from gymnasium.envs.registration import WrapperSpec
+
         gym.register(
             self.id,
             entry_point=self.base.entry_point,
@@ -110,5 +115,5 @@ def make_autoscaler() -> gym.Env[Any, Any]:
 
 
 for _task in TASKS.values():
-    if _task.id not in gym.registry:
+    if gym is not None and _task.id not in gym.registry:
         _task.register()

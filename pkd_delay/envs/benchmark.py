@@ -79,8 +79,10 @@ def read_scores() -> dict[str, Scores]:
 
 def compute_scores(id: str) -> Scores:  # noqa: A002  # Gymnasium's own word
     """The three returns of one environment, computed anew."""
-    import gymnasium as gym
-
+    try:
+        import gymnasium as gym
+    except ImportError:
+        raise ModelError("computing needs Gymnasium: pip install 'pkd[gymnasium]'") from None
     from pkd_delay.envs import TASKS
     from pkd_delay.envs.late_env import LateEnv
 

@@ -244,8 +244,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         if late and self._starts_randomly and not self._command_rule.constant:
             found.append('first_action="random" needs a constant delay of the actions')
         if late and not self._starts_randomly and self._first not in self.action_space:
-            natural = "" if self._first is not None else ", because this space has no action that "
-            natural += "surely does nothing" * bool(natural)
+            natural = ", because this space has no action that surely does nothing"
+            natural *= self._first is None
             found.append(
                 f"first_action is {self._first!r}; expected an action of {self.action_space}, "
                 f"which is executed while no command has come{natural}"
@@ -285,9 +285,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         self._messages = [self._make_message(observation, info, 0.0)]
         return self._show(self._line.shown)[:2]
 
-    def _make_lines(
-        self, rng: np.random.Generator
-    ) -> tuple[Arrivals | SensorArrivals, Commands]:
+    def _make_lines(self, rng: np.random.Generator) -> tuple[Arrivals | SensorArrivals, Commands]:
         first = 0
         names = self._sensors or {}
         starts = dict.fromkeys(names, 0)
@@ -416,9 +414,7 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 for name, k in sent.items()
             }
             last = last._replace(observation=seen)
-            ages = {
-                name: 0 if self._over else self._step - max(k, 1) for name, k in sent.items()
-            }
+            ages = {name: 0 if self._over else self._step - max(k, 1) for name, k in sent.items()}
         observation = self.packing.pack(self._step, last, pending, waited, news, t, ages)
         info = news[-1].info if news else {}  # it is shown once
         if isinstance(line, SensorArrivals) and self._over:
@@ -532,7 +528,9 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
                 "states and delays are not shown before"
             )
         if isinstance(self._line, SensorArrivals):
-            raise ModelError("episode(): expected one delay of all observations, not one per sensor")
+            raise ModelError(
+                "episode(): expected one delay of all observations, not one per sensor"
+            )
         problem, name, told = self._base, self._naming, self._messages
         states = [name.state(message.observation) for message in told]
         if problem is None and self._flags[0] and self._behind.table is not None:

@@ -19,14 +19,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space, create_empty_array, iterate
+from gymnasium.vector.utils import batch_space, iterate
 from gymnasium.wrappers.utils import create_zero_array
 from numpy.typing import NDArray
 
 from pkd import ModelError
 from pkd.expect import function, require, show, whole
 from pkd_delay.envs.late_env import LateEnv
-from pkd_delay.envs.late_view import FlatLateEnv, Packing, copy_value
+from pkd_delay.envs.late_view import FlatLateEnv, copy_value
 from pkd_delay.laws.arrivals import DelayRule
 from pkd_delay.laws.kernel import Lags
 
@@ -104,7 +104,9 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         if num_envs not in (None, env.num_envs):
             found.append(f"num_envs is {num_envs}; the vector environment has {env.num_envs}")
         if one._end != "at once":
-            found.append('a vector environment starts its copies anew by itself: give end="at once"')
+            found.append(
+                'a vector environment starts its copies anew by itself: give end="at once"'
+            )
         if mode != AutoresetMode.NEXT_STEP:
             found.append(f"its autoreset mode is {mode}; expected the one of the next step")
         if one.horizon != limit:
@@ -143,6 +145,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         self._paid = np.zeros((n, self._room))
         self._record = np.zeros((2, len(self._lines), n, 16), np.int64)  # deltas and delays
         self._infos: list[dict[int, dict[str, Any]]] = [{} for _ in range(n)]
+        self._has_info = np.zeros(n, np.bool_)
         self._shown = np.zeros(n, np.int64)  # complete steps, and since when
         self._news_at = np.zeros(n, np.int64)
         self._first = self._make_first()
@@ -183,7 +186,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                 observation, info = self.envs[i].reset(seed=seed, options=options or None)
                 told.append(observation)
                 if info:
-                    self._infos[i] = {0: copy_value(info)}
+                    self._infos[i], self._has_info[i] = {0: copy_value(info)}, True
             seen = self._seen.join(told)
         self._h[rows], self._told[rows] = 1, 0
         self._ended[:, rows], self._over[rows] = False, False
@@ -274,9 +277,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                     f"actions is {show(actions)}; expected {self.num_envs} of {space}, one for each"
                 )
 
-    def _move_base(
-        self, live: Rows, sent: list[NDArray[Any]], paid: NDArray[Any]
-    ) -> None:
+    def _move_base(self, live: Rows, sent: list[NDArray[Any]], paid: NDArray[Any]) -> None:
         """The bases execute what is in force; what they paid goes into `paid`."""
         h = self._h[live]
         given = [part.copy() for part in sent]
@@ -303,6 +304,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
                 self._ended[0, i], self._ended[1, i] = terminated, truncated
                 if info:
                     self._infos[i][int(self._told[i])] = copy_value(info)
+                    self._has_info[i] = True
             if told:
                 self._receive(live, self._seen.join(told), paid[live])
         self._note_commands(live)
@@ -346,7 +348,9 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
             late = np.minimum(number, rule.max_delay) if rule.law.form == Lags.form else delay
         else:
             assert self._rngs is not None
-            here = list(iterate(self._seen.batch, self._seen.build(self._seen.get_all(self._told - 1))))
+            here = list(
+                iterate(self._seen.batch, self._seen.build(self._seen.get_all(self._told - 1)))
+            )
             does = list(iterate(self.action_space, self._acts.build(given)))
             drawn = [
                 rule.draw_command(int(self._lag[i]), int(step), here[i], does[i], self._rngs[i])
@@ -416,9 +420,8 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
     def _tell(self, rows: Rows, arrived: NDArray[np.int64]) -> dict[int, dict[str, Any]]:
         """The info of the newest observations that are shown, and the record of what is over."""
         infos = {}
-        for i, news in zip(rows.tolist(), arrived.tolist(), strict=True):
-            if not self._infos[i] and not self._over[i]:
-                continue
+        found = self._over[rows] | self._has_info[rows]
+        for i, news in zip(rows[found].tolist(), arrived[found].tolist(), strict=True):
             info: dict[str, Any] = {}
             if news:
                 newest = int(self._shown[i]) - 1
@@ -743,8 +746,8 @@ def late_vector(
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Several late copies of an environment that step together; `late` goes to `LateEnv`.
 
-    `env` is an id, or a function that makes one. asynchronous: each copy in its own process,
-    otherwise a `LateVectorEnv`. flat: observations are vectors, as in `FlatLateEnv`.
+    `env` is an id, or a function that makes one; num_envs: how many. asynchronous: each copy in its
+    own process, otherwise a `LateVectorEnv`. flat: observations are vectors, as in `FlatLateEnv`.
 
     >>> import pkd_delay
     >>> vector = pkd_delay.late_vector("CartPole-v1", 3, observations=2, flat=True)

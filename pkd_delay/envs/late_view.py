@@ -187,10 +187,10 @@ class FlatLateEnv(
 
     In this order: the last shown observation; its age and the steps waited, each divided by its
     largest value; the step divided by the horizon, if there is one; the age of each sensor, if they
-    have their own; whether anything has been shown, if the first observation may be late; for every place of the queue a 1 and the pending
-    action, or zeros; with late actions the command in force, since when, and the commands on their
-    way in the same form. Observations and actions are flattened as Gymnasium does it: a discrete
-    one is one-hot.
+    have their own; whether anything has been shown, if the first observation may be late; for every
+    place of the queue a 1 and the pending action, or zeros; with late actions the command in force,
+    since when, and the commands on their way in the same form. Observations and actions are
+    flattened as Gymnasium does it: a discrete one is one-hot.
 
     >>> from pkd_delay import FlatLateEnv, LateEnv
     >>> env = FlatLateEnv(LateEnv(gym.make("CartPole-v1"), {-1: 0.3, 0: 0.4, 1: 0.3}, max_delay=2))

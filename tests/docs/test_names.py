@@ -17,7 +17,8 @@ PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts),
 ]
-FILE = re.compile(r"`((?:pkd|pkd_delay|pkd_examples|tests|docs|benchmarks)/[\w./-]*)`")
+# `pkd/Late...` is the id of an environment.
+FILE = re.compile(r"`((?:pkd(?!/Late)|pkd_delay|pkd_examples|tests|docs|benchmarks)/[\w./-]*)`")
 NAME = re.compile(r"`((?:pkd|pkd_delay|pkd_examples)(?:\.\w+)+)(?:\(.*?\))?`")
 MEMBER = re.compile(r"`([A-Z]\w+)\.([a-z]\w*)(?:\(.*?\))?`")  # Class.method
 PACKAGES = ("pkd", "pkd_delay", "pkd_examples")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -79,3 +81,19 @@ def test_a_public_name_says_what_it_is(name: str) -> None:
     package, _, attribute = name.partition(".")
     value = getattr(import_module(package), attribute)
     assert name in ("pkd.CHANCE", "pkd.END") or (value.__doc__ or "").strip()
+
+
+FUNCTIONS = [
+    (f"{package.__name__}.{name}", getattr(package, name))
+    for package in (pkd, pkd_delay)
+    for name in package.__all__
+    if inspect.isfunction(getattr(package, name))
+]
+
+
+@pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_a_public_function_says_what_each_parameter_is(name: str, function: Any) -> None:
+    said = inspect.getdoc(function) or ""
+    text = said.partition(">>>")[0]
+    parameters = inspect.signature(function).parameters
+    assert [one for one in parameters if not re.search(rf"\b{re.escape(one)}\b", text)] == []

@@ -280,7 +280,7 @@ def test_results_come_back_from_the_folder(tmp_path: Path) -> None:
 def test_results_are_a_frame_and_a_table_of_text(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     results = pkd.experiment(MODELS, AGENTS[:1], 20, seeds=2)
-    frame = results.frame()
+    frame = results.to_frame()
     results.to_csv(tmp_path / "runs.csv")
     again = pandas.read_csv(tmp_path / "runs.csv")
     assert frame.drop(columns="seconds").equals(again.drop(columns="seconds"))

@@ -140,7 +140,7 @@ def test_the_observations_of_table_two():
     seen, steps = play(world, (0, 1, 1, 0, 1, 0), options={"deltas": (1, 2, -1, 1, 0, 0)})
     info = steps[-1][3]["late"]
     assert steps[-1][1]
-    assert [int(o["step"]) for o in seen] == [1, 2, 3, 4, 5, 6, 7]
+    assert [int(o["step"][0]) for o in seen] == [1, 2, 3, 4, 5, 6, 7]
     assert [int(o["age"]) for o in seen] == [0, 1, 1, 2, 3, 2, 0]
     assert [int(o["waited"]) for o in seen] == [0, 1, 0, 1, 2, 0, 0]
     assert [int(o["arrived"]) for o in seen] == [1, 0, 1, 0, 0, 2, 3]
@@ -416,3 +416,93 @@ def test_a_vector_of_late_environments_plays(asynchronous):
         assert reward.shape == (2,)
     finally:
         vector.close()
+
+
+class Sensors(gym.Env):
+    """Both sensors show how many steps were made; each step pays that number."""
+
+    observation_space = spaces.Dict(
+        {"camera": spaces.Box(0, 100, (1,)), "imu": spaces.Discrete(100)}
+    )
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.look(), {}
+
+    def look(self):
+        return {"camera": np.array([self.time], np.float32), "imu": np.int64(self.time)}
+
+    def step(self, action):
+        self.time += 1
+        return self.look(), float(self.time), self.time == 6, False, {}
+
+
+def test_every_sensor_has_its_own_delay():
+    """The camera is 2 steps late and the other sensor 1: a step is complete when both are there."""
+    world = LateEnv(Sensors(), {"camera": 2, "imu": 1})
+    check(LateEnv(Sensors(), {"camera": 2, "imu": 1}))
+    check(FlatLateEnv(LateEnv(Sensors(), {"camera": 2, "imu": 1})))
+    seen, steps = play(world, [0] * 9)
+    assert [int(o["observation"]["camera"][0]) for o in seen] == [0, 0, 0, 1, 2, 3, 4, 5, 6]
+    assert [int(o["observation"]["imu"]) for o in seen] == [0, 0, 1, 2, 3, 4, 5, 6, 6]
+    assert [int(o["ages"]["imu"]) for o in seen[:7]] == [0, 1, 1, 1, 1, 1, 1]
+    assert [int(o["age"]) for o in seen[:7]] == [0, 1, 2, 2, 2, 2, 2]
+    assert [step[0] for step in steps] == [0, 0, 1, 2, 3, 4, 5, 6]
+    assert steps[-1][3]["late"]["delays"] == {"camera": (2,) * 6, "imu": (1,) * 6}
+
+
+def test_one_step_of_lateness_for_all_sensors_is_the_delay_of_the_whole():
+    whole = LateEnv(Sensors(), 2)
+    parts = LateEnv(Sensors(), {"camera": 2, "imu": 2})
+    for one, other in zip(*(play(world, [0, 1] * 5)[0] for world in (whole, parts)), strict=True):
+        other.pop("ages")
+        np.testing.assert_equal(one, other)
+
+
+def test_rewards_have_a_law_of_their_own():
+    """Paid 3 steps late, whatever is shown; the end pays the rest."""
+    _, steps = play(LateEnv(Sensors(), 0, rewards=3), [0] * 9)
+    assert [step[0] for step in steps] == [0, 0, 0, 1, 2, 3 + 4 + 5 + 6]
+    _, steps = play(LateEnv(Sensors(), 2, rewards=Lags({0: 1.0})), [0] * 9)
+    assert [step[0] for step in steps] == [1, 2, 3, 4, 5, 6, 0, 0]
+
+
+def test_an_end_at_once_shows_and_pays_everything():
+    seen, steps = play(LateEnv(Sensors(), 2, end="at once"), [0] * 9)
+    assert [step[0] for step in steps] == [0, 0, 1, 2, 3, 4 + 5 + 6]
+    assert int(seen[-1]["observation"]["imu"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("late", "message"),
+    [
+        ({"observations": {"radar": 1}}, "no sensor is called 'radar'"),
+        ({"observations": {"camera": {0: 0.5, 1: 0.5}}}, "max_delay is None"),
+        ({"observations": 1, "max_delay": {"camera": 2}}, "max_delay names sensors"),
+        ({"observations": {"camera": lambda h, o, a: {0: 1.0}}, "max_delay": 2}, "is a function"),
+        ({"observations": 1, "rewards": "later"}, "rewards is 'later'"),
+    ],
+)
+def test_wrong_laws_of_sensors_and_rewards_are_refused(late, message):
+    with pytest.raises(pkd.ModelError, match=message):
+        LateEnv(Sensors(), **late)
+
+
+def test_an_action_that_does_nothing_is_the_first_one():
+    late = LateEnv(gym.make("MountainCarContinuous-v0"), actions=2)
+    late.reset(seed=0)
+    assert late.reset(seed=0)[0]["in_force"].tolist() == [0.0]
+    base = Clock()
+    base.get_action_meanings = lambda: ["FIRE", "NOOP"]
+    assert int(LateEnv(base, actions=1).reset(seed=0)[0]["in_force"]) == 1
+    with pytest.raises(pkd.ModelError, match="no action that surely does nothing"):
+        LateEnv(Clock(), actions=1)
+
+
+def test_a_flat_vector_of_gymnasium_has_few_numbers():
+    """One number for the step, not one for each of 502 steps."""
+    late = LateEnv(gym.make("CartPole-v1"), RANDOM, max_delay=3)
+    flat = gym.wrappers.FlattenObservation(late)
+    assert flat.observation_space.shape[0] < 60

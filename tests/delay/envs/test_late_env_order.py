@@ -112,6 +112,6 @@ def test_every_observation_is_shown_exactly_when_it_is_due(law, seed):
         observation, _, terminated, truncated, info = env.step(0)
         over = terminated or truncated
         for k in observation["news"][: observation["arrived"], 0].astype(int).tolist():
-            step_of[k] = int(observation["step"])
+            step_of[k] = int(observation["step"][0])
     for k, delay in enumerate(info["late"]["delays"], start=1):
         assert step_of[k] == min(k + 1 + delay, 10)

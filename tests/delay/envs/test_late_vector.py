@@ -7,7 +7,7 @@ import pkd
 from pkd_delay import DelayChain, FlatLateEnv, Lags, LateEnv, LateVectorEnv
 
 gym = pytest.importorskip("gymnasium")
-from gymnasium import spaces
+from gymnasium import spaces  # noqa: E402
 
 RANDOM = {-1: 0.3, 0: 0.4, 1: 0.3}
 CHAIN = DelayChain([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4], [0.0, 0.6, 0.4]])
