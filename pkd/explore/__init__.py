@@ -34,6 +34,7 @@ __all__ = [
     "TooManyStatesError",
     "explore",
     "has_queue",
+    "is_pair",
     "overrides",
     "read_start",
 ]

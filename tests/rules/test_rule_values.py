@@ -111,6 +111,7 @@ def test_logarithms_of_some_rules_need_the_number_of_episodes(
         (pkd.Certified(), "Certified"),
         (pkd.Certified(minimax=False), "Certified, without MVP"),
         (pkd.Certified(exact=True), "Certified, exact"),
+        (pkd.Certified(minimax=False, exact=True), "Certified, without MVP, exact"),
         (pkd.Certified(explore="everywhere"), "Certified, everywhere"),
     ],
 )
