@@ -21,7 +21,7 @@ from pkd.model import (  # noqa: F401 (the table reads them)
     UnknownReward,
     sure,
 )
-from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having
+from tests.kiosk import FIRST, KernelKiosk, Kiosk, answering, having, read_table
 
 
 class Point:
@@ -252,19 +252,6 @@ reward(lambda: UnknownReward(Point(), 0, 1))
     reward(x=None, y=1, a=0) answered UnknownReward(feature=Point(1), low=0, high=1) twice, and
         the two are not equal; give its class __eq__ and __hash__
 """
-
-
-def read_table(text: str) -> list[tuple[str, list[str]]]:
-    """(expression, findings) of each entry of a table like `BAD_MODELS`."""
-    found: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
-        if not line.startswith(" "):
-            found += [] if line.startswith("#") else [(line, [])]
-        elif line.startswith(8 * " "):
-            found[-1][1][-1] += f" {line.strip()}"
-        else:
-            found[-1][1].append(line.strip())
-    return found
 
 
 @pytest.mark.parametrize(("model", "expected"), read_table(BAD_MODELS))
