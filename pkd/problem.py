@@ -33,23 +33,10 @@ import attrs
 from pkd.model import Law, ModelError, PartiallyKnownMDP
 
 __all__ = [
-    "GROUP",
-    "Found",
-    "Pair",
-    "Problem",
-    "as_model",
-    "as_problem",
-    "find",
-    "import_object",
-    "installed",
-    "load_object",
-    "load_point",
-    "names",
-    "parse_options",
-    "read",
-    "registered",
+    "GROUP", "Found", "Pair", "Problem", "as_model", "as_problem", "find", "import_object",
+    "installed", "load_object", "load_point", "names", "parse_options", "read", "registered",
     "unpack",
-]
+]  # fmt: skip
 
 GROUP = "pkd.models"
 GYMNASIUM_ID = re.compile(r"[\w./:-]+-v\d+")

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from pkd.episode import Episode, Transition
+from pkd.episode import Episode, Transition, list_samples
 from pkd.model import PartiallyKnownMDP, UnknownReward
 from pkd.queue import find_queue
 
@@ -105,3 +105,7 @@ class Interleaved(Wrapped):
                 after = self.find_base(move.x_next, move.y_next)
                 moves.append(Transition(*before, action, *after, move.reward))
         return Episode(moves, revealed, episode.final)
+
+    def list_base_samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
+        """The samples of the base from its part of an episode."""
+        return list_samples(self.base, self.base_episode(episode, episode.revealed))

@@ -204,24 +204,10 @@ class HindsightPlayer:
         self, policy: np.ndarray, tally: Tally, rng: np.ndarray, returns: np.ndarray
     ) -> tuple[int, bool]:
         n = np.zeros_like(tally.n)
-        visited = tally._replace(
-            counts=np.zeros_like(tally.counts),
-            n=n,
-            marks=np.full_like(n, np.inf),
-            spent=np.zeros_like(tally.spent),
-        )
-        common = (
-            self.delays,
-            self.world,
-            policy,
-            tally,
-            visited,
-            rng,
-            self.path,
-            self.deltas,
-            returns,
-        )
-        count, due = self.compiled.call_walk(play_nodes, play_stripes, common)
+        marks, spent = np.full_like(n, np.inf), np.zeros_like(tally.spent)
+        visited = tally._replace(counts=np.zeros_like(tally.counts), n=n, marks=marks, spent=spent)
+        common = (self.delays, self.world, policy, tally, visited, rng, self.path, self.deltas)
+        count, due = self.compiled.call_walk(play_nodes, play_stripes, (*common, returns))
         return int(count), bool(due)
 
 

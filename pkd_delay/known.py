@@ -6,11 +6,9 @@ X is the base's X; Y is the base's Y x queue x counter. Only the base's own feat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pkd import Episode, ModelError, PartiallyKnownMDP, Queue
-from pkd.episode import list_samples
+from pkd import ModelError, PartiallyKnownMDP, Queue
 from pkd.problem import as_model
 from pkd_delay.augmented import SHOWN, TRAN, Augmented
 from pkd_delay.base import Base, BaseFacts, Instead, State, survey
@@ -68,7 +66,7 @@ class KnownDelay(Augmented):
         largest = find_largest(self.inter_arrival, max_delay)
         features = base.n_features if n_features is None else n_features
         super().__init__(base, facts, form, longest, largest, instead, features)
-        self.samples = None if base.samples is None else self._list_base_samples
+        self.samples = None if base.samples is None else self.list_base_samples
         self._common_laws: dict[State, DelayKernel | None] = {}  # None: it depends on the action
 
     def read(self, x: Any, y: Any) -> tuple[Any, Any, Queue | None, int]:
@@ -104,9 +102,6 @@ class KnownDelay(Augmented):
 
     def _place_shown(self, y: Any, queue: Queue | None) -> Pending:
         return Pending(y, queue, SHOWN)
-
-    def _list_base_samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
-        return list_samples(self.base, self.base_episode(episode, episode.revealed))
 
     def share(self, z: Any, y: Pending) -> float:
         n = 0 if y.queue is None else len(y.queue)

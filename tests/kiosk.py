@@ -94,3 +94,20 @@ def truth_of(
         return joint
 
     return truth
+
+
+def read_table(text: str) -> list[tuple[str, list[str]]]:
+    """(expression, findings) of each entry of a table.
+
+    An expression stands at the margin, each of its findings below it by four spaces, and what goes
+    on by eight.
+    """
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            found += [] if line.startswith("#") else [(line, [])]
+        elif line.startswith(8 * " "):
+            found[-1][1][-1] += f" {line.strip()}"
+        else:
+            found[-1][1].append(line.strip())
+    return found

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pkd.model import CHANCE, END, Known, PartiallyKnownMDP, UnknownReward, sure
 from pkd.queue import Queue
 from tests import reference
+from tests.strategies import Choices, draw_law, draw_shape, draw_shapes
 
 XS = (0, "one", (2,))
 ACTIONS = (0, 1, "c", "d")
@@ -370,78 +371,43 @@ def _look(queue: Queue | None, how: str) -> Any:
         return "swallowed"
 
 
+CHOICES: Choices = {
+    "horizon": range(1, 5),
+    "n_x": range(1, len(XS) + 1),
+    "n_phases": range(1, 4),
+    "n_actions": range(1, USUAL_ACTIONS + 1),
+    "longest": range(1, 4),
+    "n_features": range(1, 4),
+    "wrapping": WRAPPINGS,
+    "looks": [("nothing",), ("oldest",), ("nothing", "oldest"), LOOKS],
+    "strange_entries": 0.5,
+    "differing_actions": 0.5,
+    "chance": [0.0, 0.3, 0.6],
+    "pipeline": 0.5,
+    "drains": 0.5,
+    "end": [0.0, 0.15],
+    "known": [0.0, 0.4, 0.8],
+    "none": [0.0, 0.2],
+    "alike": [0.0, 0.5, 0.8],
+    "paid": [1.0, 0.5],
+    "settlement": 0.5,
+    "spread_start": 0.5,
+    "unknown_rewards": 0.5,
+    "declared": 0.5,
+    "shares": 0.5,
+    "data": ["none", "few", "many"],
+    "one_letter": 0.3,
+    "twins": [0.0, 0.7],
+    "appends": 0.5,
+}
+
+
 def shapes(**fixed: Any) -> st.SearchStrategy[QueueShape]:
-    """Shapes with the given fields fixed; a field may also be fixed to a strategy."""
-    free: dict[str, st.SearchStrategy[Any]] = {
-        "seed": st.integers(0, 10**6),
-        "horizon": st.integers(1, 4),
-        "n_x": st.integers(1, len(XS)),
-        "n_phases": st.integers(1, 3),
-        "n_actions": st.integers(1, USUAL_ACTIONS),
-        "longest": st.integers(1, 3),
-        "n_features": st.integers(1, 3),
-        "wrapping": st.sampled_from(WRAPPINGS),
-        "looks": st.sampled_from([("nothing",), ("oldest",), ("nothing", "oldest"), LOOKS]),
-        "strange_entries": st.booleans(),
-        "differing_actions": st.booleans(),
-        "chance": st.sampled_from([0.0, 0.3, 0.6]),
-        "pipeline": st.booleans(),
-        "drains": st.booleans(),
-        "end": st.sampled_from([0.0, 0.15]),
-        "known": st.sampled_from([0.0, 0.4, 0.8]),
-        "none": st.sampled_from([0.0, 0.2]),
-        "alike": st.sampled_from([0.0, 0.5, 0.8]),
-        "paid": st.sampled_from([1.0, 0.5]),
-        "settlement": st.booleans(),
-        "spread_start": st.booleans(),
-        "unknown_rewards": st.booleans(),
-        "declared": st.booleans(),
-        "shares": st.booleans(),
-        "data": st.sampled_from(["none", "few", "many"]),
-        "one_letter": st.booleans(),
-        "twins": st.sampled_from([0.0, 0.7]),
-        "appends": st.booleans(),
-    }
-    given = {
-        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
-        for name, value in fixed.items()
-    }
-    return st.builds(QueueShape, **(free | given))
+    return draw_shapes(QueueShape, CHOICES, fixed)
 
 
 def random_shape(seed: int) -> QueueShape:
-    """A shape without hypothesis, for long runs over seeds."""
-    rng = random.Random(seed)
-    return QueueShape(
-        seed=seed,
-        horizon=rng.randint(1, 4),
-        n_x=rng.randint(1, len(XS)),
-        n_phases=rng.randint(1, 3),
-        n_actions=rng.randint(1, USUAL_ACTIONS),
-        longest=rng.randint(1, 3),
-        n_features=rng.randint(1, 3),
-        wrapping=rng.choice(WRAPPINGS),
-        looks=rng.choice([("nothing",), ("oldest",), ("nothing", "oldest"), LOOKS]),
-        strange_entries=rng.random() < 0.5,
-        differing_actions=rng.random() < 0.5,
-        chance=rng.choice([0.0, 0.3, 0.6]),
-        pipeline=rng.random() < 0.5,
-        drains=rng.random() < 0.5,
-        end=rng.choice([0.0, 0.15]),
-        known=rng.choice([0.0, 0.4, 0.8]),
-        none=rng.choice([0.0, 0.2]),
-        alike=rng.choice([0.0, 0.5, 0.8]),
-        paid=rng.choice([1.0, 0.5]),
-        settlement=rng.random() < 0.5,
-        spread_start=rng.random() < 0.5,
-        unknown_rewards=rng.random() < 0.5,
-        declared=rng.random() < 0.5,
-        shares=rng.random() < 0.5,
-        data=rng.choice(["none", "few", "many"]),
-        one_letter=rng.random() < 0.3,
-        twins=rng.choice([0.0, 0.7]),
-        appends=rng.random() < 0.5,
-    )
+    return draw_shape(QueueShape, CHOICES, seed)
 
 
 def queue_cases(**fixed: Any) -> st.SearchStrategy[QueueCase]:
@@ -463,12 +429,12 @@ def build(shape: QueueShape) -> QueueCase:
         sizes = Counter(_class_of(model, y) for y in met.ys)
         model.weights = {key: 1 / (len(sizes) * size) for key, size in sizes.items()}
     law: dict[Any, dict[Any, float]] = {
-        z: _distribution(rng, model.outcomes(z)) for z in sorted(met.features)
+        z: draw_law(rng, model.outcomes(z), holes=0.2) for z in sorted(met.features)
     }
     values = {z: model.outcomes(z) for z in law}
     for feature in sorted(met.reward_features):
         values[feature] = (-1.0, 0.5, 2.0)
-        law[feature] = _distribution(rng, values[feature])
+        law[feature] = draw_law(rng, values[feature], holes=0.2)
     counts = (
         {} if shape.data == "none" else {z: _seen(rng, v, shape.data) for z, v in values.items()}
     )
@@ -478,13 +444,6 @@ def build(shape: QueueShape) -> QueueCase:
 def _class_of(model: QueueModel, y: Any) -> tuple[int, int, Any]:
     phase, queue, other = model.unwrap(y)
     return phase, _count(queue), other
-
-
-def _distribution(rng: random.Random, values: Sequence[Any]) -> dict[Any, float]:
-    weights = [0.0 if rng.random() < 0.2 else rng.uniform(0.05, 1.0) for _ in values]
-    if not any(weights):
-        weights[0] = 1.0
-    return {value: weight / sum(weights) for value, weight in zip(values, weights, strict=True)}
 
 
 def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int]:

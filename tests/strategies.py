@@ -9,8 +9,8 @@ Hypothesis draws and shrinks shapes only, so a failing case prints as one line t
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 from hypothesis import strategies as st
@@ -22,6 +22,7 @@ from tests import reference
 XS = (None, 1, "two", (3,))  # values of four types, which no sort and no arithmetic can order
 YS = (("y", 0), "y1", 2, frozenset({3}))
 ACTIONS = (0, "b", ("c",))
+AnyShape = TypeVar("AnyShape")
 
 
 @attrs.frozen
@@ -118,34 +119,58 @@ class HindsightModel(TableModel):
         return seen + seen[:1]
 
 
-def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
+# The values of each field of a shape; a number is the share of True where shapes are drawn by seed.
+Choices = Mapping[str, Sequence[Any] | float]
+CHOICES: Choices = {
+    "horizon": range(1, 5),
+    "n_x": range(1, len(XS) + 1),
+    "n_y": range(1, len(YS) + 1),
+    "n_actions": range(1, len(ACTIONS) + 1),
+    "n_features": range(1, 4),
+    "chance": [0.0, 0.3, 0.6],
+    "end": [0.0, 0.2],
+    "known": [0.0, 0.4],
+    "settlement": 0.5,
+    "spread_start": 0.5,
+    "rewards": [(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0)],
+    "unknown_rewards": 0.5,
+    "declared": 0.5,
+    "shares": 0.5,
+    "extra_features": [None, 0, 5],
+    "narrow": 0.5,
+    "hindsight": 0.5,
+    "data": ["none", "few", "many"],
+}
+
+
+def draw_shapes(
+    kind: type[AnyShape], choices: Choices, fixed: Mapping[str, Any]
+) -> st.SearchStrategy[AnyShape]:
     """Shapes with the given fields fixed; a field may also be fixed to a strategy."""
-    free: dict[str, st.SearchStrategy[Any]] = {
-        "seed": st.integers(0, 10**6),
-        "horizon": st.integers(1, 4),
-        "n_x": st.integers(1, len(XS)),
-        "n_y": st.integers(1, len(YS)),
-        "n_actions": st.integers(1, len(ACTIONS)),
-        "n_features": st.integers(1, 3),
-        "chance": st.sampled_from([0.0, 0.3, 0.6]),
-        "end": st.sampled_from([0.0, 0.2]),
-        "known": st.sampled_from([0.0, 0.4]),
-        "settlement": st.booleans(),
-        "spread_start": st.booleans(),
-        "rewards": st.sampled_from([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0)]),
-        "unknown_rewards": st.booleans(),
-        "declared": st.booleans(),
-        "shares": st.booleans(),
-        "extra_features": st.sampled_from([None, 0, 5]),
-        "narrow": st.booleans(),
-        "hindsight": st.booleans(),
-        "data": st.sampled_from(["none", "few", "many"]),
+    drawn: dict[str, st.SearchStrategy[Any]] = {"seed": st.integers(0, 10**6)}
+    for name, values in choices.items():
+        drawn[name] = st.booleans() if isinstance(values, float) else st.sampled_from(values)
+    for name, value in fixed.items():
+        drawn[name] = value if isinstance(value, st.SearchStrategy) else st.just(value)
+    return st.builds(kind, **drawn)
+
+
+def draw_shape(kind: type[AnyShape], choices: Choices, seed: int) -> AnyShape:
+    """A shape without hypothesis, for long runs over seeds."""
+    rng = random.Random(seed)
+    drawn = {
+        name: rng.random() < values if isinstance(values, float) else rng.choice(values)
+        for name, values in choices.items()
     }
-    given = {
-        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
-        for name, value in fixed.items()
-    }
-    return st.builds(Shape, **(free | given))
+    return kind(seed=seed, **drawn)
+
+
+def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
+    return draw_shapes(Shape, CHOICES, fixed)
+
+
+def random_shape(seed: int) -> Shape:
+    return draw_shape(Shape, CHOICES, seed)
 
 
 def cases(**fixed: Any) -> st.SearchStrategy[Case]:
@@ -161,7 +186,7 @@ def build(shape: Shape) -> Case:
         f"z{i}": tuple(rng.sample(xs, rng.randint(1, len(xs)))) for i in range(shape.n_features)
     }
     law: dict[Any, dict[Any, float]] = {
-        z: _distribution(rng, outcomes, holes=True) for z, outcomes in supports.items()
+        z: draw_law(rng, outcomes, holes=0.25) for z, outcomes in supports.items()
     }
     kinds = {(x, y): _kind(rng, shape, y == ys[-1]) for x in xs for y in ys}
     places = [
@@ -184,7 +209,7 @@ def build(shape: Shape) -> Case:
     if shape.unknown_rewards:
         learned = [UnknownReward(("pay", i), low - i, high + i) for i in range(2)]
         law |= {
-            r.feature: _distribution(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=True)
+            r.feature: draw_law(rng, [r.low, rng.uniform(r.low, r.high), r.high], holes=0.25)
             for r in learned
         }
         pay |= {place: rng.choice(learned) for place in places if rng.random() < 0.3}
@@ -192,7 +217,7 @@ def build(shape: Shape) -> Case:
     # Two classes, because the engine has a compiled loop for models that do not override `samples`.
     model = (HindsightModel if shape.hindsight else TableModel)(
         horizon=shape.horizon,
-        first=_distribution(rng, list(kinds), holes=True)
+        first=draw_law(rng, list(kinds), holes=0.25)
         if shape.spread_start
         else {(xs[0], ys[0]): 1.0},
         kinds=kinds,
@@ -205,9 +230,7 @@ def build(shape: Shape) -> Case:
             z: sum(p > 0 for p in law[z].values()) if shape.narrow else len(supports[z])
             for z in supports
         },
-        weights={
-            z: {y: 0.9 * p for y, p in _distribution(rng, ys).items()} for z in list(supports)[:-1]
-        }
+        weights={z: {y: 0.9 * p for y, p in draw_law(rng, ys).items()} for z in list(supports)[:-1]}
         if shape.shares
         else {},
         n_features=None
@@ -260,7 +283,7 @@ def _moves(
     moves: dict[Any, Any] = {}
     for y_next in rng.sample(ys, rng.randint(1, min(3, len(ys)))):
         if rng.random() < shape.known:
-            z: Any = Known(_distribution(rng, rng.sample(xs, rng.randint(1, len(xs))), holes=True))
+            z: Any = Known(draw_law(rng, rng.sample(xs, rng.randint(1, len(xs))), holes=0.25))
         else:
             z = rng.choice(list(supports))
         targets = supports[z] if isinstance(z, str) else [x_next for x_next, p in z.law if p > 0]
@@ -271,7 +294,7 @@ def _moves(
             for t in targets
         )
         moves.setdefault(y_next if a is not None or climbs else ys[-1], z)
-    branches = [(p, y_next, moves[y_next]) for y_next, p in _distribution(rng, list(moves)).items()]
+    branches = [(p, y_next, moves[y_next]) for y_next, p in draw_law(rng, list(moves)).items()]
     if rng.random() < 0.3:
         p, y_next, z = branches.pop()
         branches += [(0.25 * p, y_next, z), (0.75 * p, y_next, z)]
@@ -280,11 +303,9 @@ def _moves(
     return branches
 
 
-def _distribution(
-    rng: random.Random, values: Sequence[Any], holes: bool = False
-) -> dict[Any, float]:
-    """Random probabilities; with holes some are 0."""
-    weights = [0.0 if holes and rng.random() < 0.25 else rng.uniform(0.05, 1.0) for _ in values]
+def draw_law(rng: random.Random, values: Sequence[Any], holes: float = 0.0) -> dict[Any, float]:
+    """Random probabilities; the share `holes` of them are 0."""
+    weights = [0.0 if holes and rng.random() < holes else rng.uniform(0.05, 1.0) for _ in values]
     if not any(weights):
         weights[0] = 1.0
     return {value: weight / sum(weights) for value, weight in zip(values, weights, strict=True)}
@@ -296,29 +317,3 @@ def _seen(rng: random.Random, values: Sequence[Any], data: str) -> dict[Any, int
             rng.choice(values): rng.randint(50, 4000)
         }
     return {value: rng.choice([1, 2, 30]) for value in values if rng.random() < 0.6}
-
-
-def random_shape(seed: int) -> Shape:
-    """A shape without hypothesis, for long runs over seeds."""
-    rng = random.Random(seed)
-    return Shape(
-        seed=seed,
-        horizon=rng.randint(1, 4),
-        n_x=rng.randint(1, len(XS)),
-        n_y=rng.randint(1, len(YS)),
-        n_actions=rng.randint(1, len(ACTIONS)),
-        n_features=rng.randint(1, 3),
-        chance=rng.choice([0.0, 0.3, 0.6]),
-        end=rng.choice([0.0, 0.2]),
-        known=rng.choice([0.0, 0.4]),
-        settlement=rng.random() < 0.5,
-        spread_start=rng.random() < 0.5,
-        rewards=rng.choice([(0.0, 1.0), (-1.0, 1.0), (-3.0, -1.0), (-50.0, 2000.0)]),
-        unknown_rewards=rng.random() < 0.5,
-        declared=rng.random() < 0.5,
-        shares=rng.random() < 0.5,
-        extra_features=rng.choice([None, 0, 5]),
-        narrow=rng.random() < 0.5,
-        hindsight=rng.random() < 0.5,
-        data=rng.choice(["none", "few", "many"]),
-    )

@@ -8,13 +8,13 @@ they raise nothing and answer a question the same way every time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from pkd.check.answers import Answers, is_action
 from pkd.check.asking import FAILED, call, hashable, is_whole, judge_masses, show
-from pkd.explore import overrides
+from pkd.explore import is_pair, overrides
 from pkd.model import CHANCE, END
 
 
@@ -72,9 +72,9 @@ def check_start(answers: Answers) -> Iterator[str]:
         return
     if isinstance(answer, Mapping):
         for at in answer:
-            if not _is_pair(at):
+            if not is_pair(at):
                 yield f"start() has the key {show(at)}, which is not a pair; {expected}"
-    elif not _is_pair(answer):
+    elif not is_pair(answer):
         yield f"start() returned {show(answer)}; {expected}"
     elif not hashable(answer):
         yield f"start() returned {show(answer)}, which is not hashable; use tuples for x and y"
@@ -142,10 +142,6 @@ def check_labels(answers: Answers) -> Iterator[str]:
             answer = answers.questions.ask(method, argument)
             if answer is not FAILED and not isinstance(answer, str):
                 yield f"{call(method, argument)} returned {show(answer)}; expected a string"
-
-
-def _is_pair(value: object) -> TypeGuard[tuple[Any, Any]]:
-    return isinstance(value, tuple) and len(value) == 2
 
 
 def _is_list(value: object) -> bool:

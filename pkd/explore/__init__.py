@@ -29,14 +29,9 @@ from pkd.progress import count
 from pkd.queue import find_queue
 
 __all__ = [
-    "QueuesMatterError",
-    "TooLargeError",
-    "TooManyStatesError",
-    "explore",
-    "has_queue",
-    "overrides",
-    "read_start",
-]
+    "QueuesMatterError", "TooLargeError", "TooManyStatesError", "explore", "has_queue", "is_pair",
+    "overrides", "read_start",
+]  # fmt: skip
 
 
 def explore(

@@ -28,17 +28,9 @@ if TYPE_CHECKING:
     from pkd.engine.compiled import Compiled
 
 __all__ = [
-    "Bound",
-    "ModelBound",
-    "explicit",
-    "general",
-    "general_rate",
-    "plot",
-    "regret_bound",
-    "smallest_episodes",
-    "support_log",
-    "union_log",
-]
+    "Bound", "ModelBound", "explicit", "general", "general_rate", "plot", "regret_bound",
+    "smallest_episodes", "support_log", "union_log",
+]  # fmt: skip
 
 # The constants of the two terms, from the lemmas "per episode" (28, 660) and "sum of U" (4).
 LEADING, LOWER = 56, 2640

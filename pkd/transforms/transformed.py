@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from pkd.episode import Episode, list_samples
+from pkd.episode import Episode
 from pkd.expect import function, if_given, key, require, show
 from pkd.model import CHANCE, END, Known, Law, ModelError, PartiallyKnownMDP
 from pkd.problem import as_model
@@ -27,7 +27,7 @@ class Transformed(Interleaved):
         require(if_given(function, "instead", instead, "(x, y, a) -> action"))
         super().__init__(as_model(base), instead)
         if self.base.samples is not None:
-            self.samples = self._list_base_samples
+            self.samples = self.list_base_samples
 
     def find_base(self, x: Any, y: Any) -> tuple[Any, Any]:
         return x, y.y
@@ -48,9 +48,6 @@ class Transformed(Interleaved):
     def base_branches(self, x: Any, y: Any, a: Any, *, last: bool) -> Iterable[Any]:
         """The base's own branches; `last`: of its last action, or a chance move after it."""
         return (self.base.last_step if last else self.base.step)(x, y, a)
-
-    def _list_base_samples(self, episode: Episode) -> Iterable[tuple[Any, Any]]:
-        return list_samples(self.base, self.base_episode(episode, episode.revealed))
 
     def law(self, base: Law) -> Law:
         """The truth about this model from that about its base: the same law.

@@ -34,7 +34,7 @@ def _clauses(clauses: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
 class Formula:
     """A conjunction of clauses.
 
-    A clause is a disjunction of literals, written as in DIMACS: 3 is x_3, -3 is not x_3.
+    A clause is a disjunction of literals: 3 is x_3, -3 is not x_3.
     """
 
     clauses: tuple[tuple[int, ...], ...] = attrs.field(converter=_clauses)
@@ -56,36 +56,6 @@ class Formula:
                         f"expected 1..{self.n_variables} or -{self.n_variables}..-1"
                     )
         require(findings)
-
-    @classmethod
-    def from_dimacs(cls, text: str) -> Formula:
-        """Reads the DIMACS text format.
-
-        Comments c, one line `p cnf variables clauses`, clauses that end in 0.
-        """
-        lines = [
-            line.split()
-            for line in text.splitlines()
-            if line.strip() and line.split()[0] not in {"c", "%"}
-        ]
-        if not lines or lines[0][:2] != ["p", "cnf"] or len(lines[0]) != 4:
-            wanted = "a line `p cnf <variables> <clauses>`"
-            raise pkd.ModelError(f"the text does not begin with {wanted}")
-        clauses: list[list[int]] = [[]]
-        for word in (word for line in lines[1:] for word in line):
-            if word == "0":
-                clauses.append([])
-            else:
-                clauses[-1].append(int(word))
-        clauses = [clause for clause in clauses if clause]
-        if len(clauses) != int(lines[0][3]):
-            raise pkd.ModelError(f"the text promises {lines[0][3]} clauses and has {len(clauses)}")
-        return cls(clauses, int(lines[0][2]))
-
-    def to_dimacs(self) -> str:
-        """The formula as DIMACS text."""
-        head = f"p cnf {self.n_variables} {len(self.clauses)}\n"
-        return head + "".join(" ".join(map(str, clause)) + " 0\n" for clause in self.clauses)
 
     def fraction(self, assignment: Sequence[bool]) -> float:
         """The fraction of the clauses that an assignment of x_1..x_n satisfies."""

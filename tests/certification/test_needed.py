@@ -18,7 +18,6 @@ import pkd
 import pkd_delay
 from pkd.engine.exogenous import find_exogenous, settle
 from pkd.episode import Episode, list_samples, list_visited
-from pkd.learning import learn as learning
 from pkd.planning.plan import make_plan, seed_words
 from tests import reference
 from tests.strategies import Case, cases
@@ -105,17 +104,6 @@ def test_the_fused_loop_has_the_same_bits(
     plain = pkd.learn(compiled, problem.law(), 40, replan="every", seed=2)
     assert (fused.policy_values == plain.policy_values).all()
     assert (fused.returns == plain.returns).all()
-
-
-def test_a_stopped_run_goes_on_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = pkd.learn("spot_autoscaler", 90, seed=4)
-    monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
-    path = tmp_path / "run.npz"
-    pkd.learn("spot_autoscaler", 40, seed=4, checkpoint=path)
-    again = pkd.learn("spot_autoscaler", 90, seed=4, checkpoint=path)
-    assert not again.differences(whole)
 
 
 # -- who teaches what it visits --------------------------------------------------------------------

@@ -10,66 +10,15 @@ import pytest
 from pkd.check import check_model, checked_law
 from pkd.model import ModelError, UnknownReward
 from pkd.tables.tabular import TabularMDP
-from tests.kiosk import FIRST, LAW, Kiosk, answering, truth_of
+from tests.kiosk import FIRST, LAW, Kiosk, answering, read_table, truth_of
 
-MOVE = "x=None, y=1, a=0"
-PAIR = (
-    f"x' = 0 has probability 0.25 after ({MOVE}) -> y' = 1 but 0.5 after (x=None, y=2, a=0) -> y' "
-    "= 2"
-)
 TRUE = truth_of(Kiosk(), LAW)
-
-BAD_LAWS: dict[str, tuple[Any, list[str]]] = {
-    "a list": (
-        [0.5, 0.5],
-        ["law is a list; expected a mapping {z: {x': probability}} or a function of z"],
-    ),
-    "a missing feature": (
-        {"demnd": LAW["demand"]},
-        ["law has no entry for the feature 'demand'; its keys are 'demnd'"],
-    ),
-    "a function that raises": (lambda z: {}[z], ["law('demand') raised KeyError: 'demand'"]),
-    "a list for a feature": (
-        {"demand": [0.5, 0.5]},
-        ["law['demand'] is [0.5, 0.5]; expected {x': probability}"],
-    ),
-    "a sum below 1": (lambda z: {0: 0.5, 1: 0.4}, ["law('demand') sums to 0.9, not 1"]),
-    "a negative probability": (
-        {"demand": {0: -0.5, 1: 1.0}},
-        ["law['demand'] gives x' = 0 the probability -0.5; expected a number in [0, 1]"],
-    ),
-    "mass outside the outcomes": (
-        {"demand": {0: 0.5, 2: 0.5}},
-        ["law['demand'] gives x' = 2 the probability 0.5, but outcomes('demand') does not list it"],
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", BAD_LAWS)
-def test_a_bad_law_gets_this_message(kind: str) -> None:
-    law, expected = BAD_LAWS[kind]
-    with pytest.raises(ModelError) as error:
-        check_model(Kiosk(), law)
-    assert list(error.value.findings) == expected
-
-
-def test_a_law_with_more_support_than_branching_allows_is_told() -> None:
-    with pytest.raises(ModelError) as error:
-        check_model(answering("branching", ("demand",), 1), LAW)
-    assert error.value.findings == (
-        "law['demand'] has 2 x' of positive probability, more than branching('demand') = 1",
-    )
-
-
-def test_a_reward_law_outside_its_range_is_told() -> None:
-    with pytest.raises(ModelError) as error:
-        check_model(
-            answering("reward", FIRST, UnknownReward("tip", 0, 1)),
-            LAW | {"tip": {0.5: 0.5, 2.0: 0.5}},
-        )
-    assert error.value.findings == (
-        "law['tip'] pays 2.0 with probability 0.5; expected a number in [0, 1]",
-    )
+TIP = answering("reward", FIRST, UnknownReward("tip", 0, 1))
+PLACES = [
+    *itertools.product([None], range(3), range(2)),
+    *itertools.product([0, 1], range(3), [None]),
+]
+HOLED = {place: TRUE(*place) for place in PLACES if place != FIRST}
 
 
 def altered(change: dict[tuple[Any, Any], float]) -> Any:
@@ -77,84 +26,68 @@ def altered(change: dict[tuple[Any, Any], float]) -> Any:
     return lambda x, y, a: change if (x, y, a) == FIRST else TRUE(x, y, a)
 
 
-BAD_TRUTHS: dict[str, tuple[Any, list[str]]] = {
-    "a number": (
-        3,
-        [
-            (
-                "truth is a int; expected a function (x, y, a) -> {(x', y'): probability}, or a "
-                "mapping or TabularMDP"
-            )
-        ],
-    ),
-    "a mapping with a hole": (
-        {
-            place: TRUE(*place)
-            for place in itertools.product([None], [0, 1, 2], [0, 1])
-            if place != FIRST
-        }
-        | {place: TRUE(*place) for place in itertools.product([0, 1], [0, 1, 2], [None])},
-        ["truth has no entry for (None, 1, 0)"],
-    ),
-    "no pairs": (
-        altered({1: 1.0}),
-        [f"truth({MOVE}) returned {{1: 1.0}}; expected {{(x', y'): probability}}"],
-    ),
-    "a sum below 1": (altered({(0, 1): 0.9}), [f"truth({MOVE}) sums to 0.9, not 1"]),
-    "another law of y'": (
-        altered({(0, 1): 0.2, (1, 1): 0.6, (None, "closed"): 0.2}),
-        [
-            f"step({MOVE}) gives y' = 1 the probability 0.9, but the truth gives it 0.8",
-            f"step({MOVE}) gives y' = 'closed' the probability 0.1, but the truth gives it 0.2",
-        ],
-    ),
-    "another known law": (
-        altered({(0, 1): 0.225, (1, 1): 0.675, (0, "closed"): 0.1}),
-        [
-            (
-                f"Known(law=((None, 1.0),)) gives x' = 0 the probability 0, but after ({MOVE}) -> "
-                "y' "
-                "= 'closed' the truth gives it 1"
-            )
-        ],
-    ),
-    "an outcome that is not listed": (
-        lambda x, y, a: {((2 if x2 == 1 else x2), y2): p for (x2, y2), p in TRUE(x, y, a).items()},
-        [
-            (
-                f"outcomes('demand') does not list x' = 2, which the truth gives after ({MOVE}) "
-                "-> y' "
-                "= 1"
-            )
-        ],
-    ),
-    "an insufficient feature": (
-        lambda x, y, a: (
-            TRUE(x, y, a)
-            if y != 2 or x is not None
-            else {(0, 2): 0.45, (1, 2): 0.45, (None, "closed"): 0.1}
-        ),
-        [f"feature 'demand' is not sufficient: {PAIR}; let the feature tell these apart"],
-    ),
-}
+def uneven(x: Any, y: Any, a: Any) -> Any:
+    """The true kiosk, but with a stock of 2 the demand has another law."""
+    change = {(0, 2): 0.45, (1, 2): 0.45, (None, "closed"): 0.1}
+    return change if (x, y) == (None, 2) else TRUE(x, y, a)
 
 
-def test_a_law_that_is_not_the_true_one_is_told() -> None:
+def doubled(x: Any, y: Any, a: Any) -> Any:
+    """The true kiosk, but where one unit was asked for, two are."""
+    return {(2 if u == 1 else u, v): p for (u, v), p in TRUE(x, y, a).items()}
+
+
+# Each call, and every finding: see `read_table`.
+FINDINGS = """\
+check_model(Kiosk(), [0.5, 0.5])
+    law is a list; expected a mapping {z: {x': probability}} or a function of z
+check_model(Kiosk(), {'demnd': LAW['demand']})
+    law has no entry for the feature 'demand'; its keys are 'demnd'
+check_model(Kiosk(), lambda z: {}[z])
+    law('demand') raised KeyError: 'demand'
+check_model(Kiosk(), {'demand': [0.5, 0.5]})
+    law['demand'] is [0.5, 0.5]; expected {x': probability}
+check_model(Kiosk(), lambda z: {0: 0.5, 1: 0.4})
+    law('demand') sums to 0.9, not 1
+check_model(Kiosk(), {'demand': {0: -0.5, 1: 1.0}})
+    law['demand'] gives x' = 0 the probability -0.5; expected a number in [0, 1]
+check_model(Kiosk(), {'demand': {0: 0.5, 2: 0.5}})
+    law['demand'] gives x' = 2 the probability 0.5, but outcomes('demand') does not list it
+check_model(answering('branching', ('demand',), 1), LAW)
+    law['demand'] has 2 x' of positive probability, more than branching('demand') = 1
+check_model(TIP, LAW | {'tip': {0.5: 0.5, 2.0: 0.5}})
+    law['tip'] pays 2.0 with probability 0.5; expected a number in [0, 1]
+check_model(Kiosk(), {'demand': {0: 0.5, 1: 0.5}}, TRUE)
+    the law of 'demand' gives x' = 0 the probability 0.5, but after (x=None, y=1, a=0) -> y' = 1
+        the truth gives it 0.25
+check_model(Kiosk(), truth=3)
+    truth is a int; expected a function (x, y, a) -> {(x', y'): probability}, or a mapping or
+        TabularMDP
+check_model(Kiosk(), truth=HOLED)
+    truth has no entry for (None, 1, 0)
+check_model(Kiosk(), truth=altered({1: 1.0}))
+    truth(x=None, y=1, a=0) returned {1: 1.0}; expected {(x', y'): probability}
+check_model(Kiosk(), truth=altered({(0, 1): 0.9}))
+    truth(x=None, y=1, a=0) sums to 0.9, not 1
+check_model(Kiosk(), truth=altered({(0, 1): 0.2, (1, 1): 0.6, (None, 'closed'): 0.2}))
+    step(x=None, y=1, a=0) gives y' = 1 the probability 0.9, but the truth gives it 0.8
+    step(x=None, y=1, a=0) gives y' = 'closed' the probability 0.1, but the truth gives it 0.2
+check_model(Kiosk(), truth=altered({(0, 1): 0.225, (1, 1): 0.675, (0, 'closed'): 0.1}))
+    Known(law=((None, 1.0),)) gives x' = 0 the probability 0, but after (x=None, y=1, a=0) -> y'
+        = 'closed' the truth gives it 1
+check_model(Kiosk(), truth=doubled)
+    outcomes('demand') does not list x' = 2, which the truth gives after (x=None, y=1, a=0) ->
+        y' = 1
+check_model(Kiosk(), truth=uneven)
+    feature 'demand' is not sufficient: x' = 0 has probability 0.25 after (x=None, y=1, a=0) ->
+        y' = 1 but 0.5 after (x=None, y=2, a=0) -> y' = 2; let the feature tell these apart
+"""
+
+
+@pytest.mark.parametrize(("call", "expected"), read_table(FINDINGS))
+def test_a_bad_law_or_truth_gets_this_message(call: str, expected: list[str]) -> None:
     with pytest.raises(ModelError) as error:
-        check_model(Kiosk(), {"demand": {0: 0.5, 1: 0.5}}, TRUE)
-    assert error.value.findings == (
-        (
-            f"the law of 'demand' gives x' = 0 the probability 0.5, but after ({MOVE}) -> y' = 1 "
-            "the truth gives it 0.25"
-        ),
-    )
-
-
-@pytest.mark.parametrize("kind", BAD_TRUTHS)
-def test_a_disagreement_with_the_truth_gets_this_message(kind: str) -> None:
-    truth, expected = BAD_TRUTHS[kind]
-    with pytest.raises(ModelError) as error:
-        check_model(Kiosk(), truth=truth)
+        eval(call)
     assert list(error.value.findings) == expected
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from pkd.learning import learn as learning
 from pkd.planning.plan import seed_words
 from pkd_delay import DelayedMDP
 from pkd_delay.hindsight import HindsightPlayer
-from tests.learning.test_resume import StoppedError, stop_after
 from tests.queue_strategies import build, random_shape
 from tests.reference import Rule, replans
 from tests.strategies import Shape
@@ -91,26 +89,6 @@ def test_doubling_plans_when_a_count_has_doubled(large: bool) -> None:
         assert [k - 1 for k, _ in expected] == run.plans.tolist()
         uppers = [run.upper_values[k - 1] for k, _ in expected]
         assert uppers == pytest.approx([upper for _, upper in expected], abs=1e-9 * case.scale)
-
-
-@pytest.mark.parametrize("replan", ["every", "doubling"])
-@pytest.mark.parametrize("delay_law", ["known", "unknown"])
-@both_engines
-def test_a_stopped_run_goes_on_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool, delay_law: str, replan: Any
-) -> None:
-    one = delayed()
-    compiled = pkd.compile(one.known() if delay_law == "known" else one.unknown(), large=large)
-    options: dict[str, Any] = {"optimism": pkd.MVP.practical(), "replan": replan, "seed": 7}
-    whole = pkd.learn(compiled, one.law(), 60, **options)
-    monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
-    path = tmp_path / "run.npz"
-    with monkeypatch.context() as patch:
-        stop_after(patch, 2)
-        with pytest.raises(StoppedError):
-            pkd.learn(compiled, one.law(), 60, checkpoint=path, **options)
-    again = pkd.learn(compiled, one.law(), 60, checkpoint=path, **options)
-    assert bits(again) == bits(whole)
 
 
 def count_samples(one: DelayedMDP, compiled: Any, policy: Any, episodes: int) -> Any:

@@ -55,7 +55,7 @@ def test_the_robust_plan_earns_at_least_its_lower_value(world: Any) -> None:
     assert earned >= run.interval.low - 1e-9
 
 
-@worlds
+@pytest.mark.parametrize("world", [*WORLDS.values(), "spot_autoscaler"])
 def test_a_run_that_is_continued_equals_one_that_was_not(world: Any, tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
     for episodes in (17, 40, 90):

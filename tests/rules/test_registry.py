@@ -46,6 +46,7 @@ def test_plans_and_runs_are_saved_and_read_again(word: str, tmp_path: Path) -> N
     run.save(tmp_path / "run.npz")
     again = pkd.Run.load(tmp_path / "run.npz", "riverswim")
     assert (again.differences(run), again.label) == ([], rule.label)
+    assert (again.versions, again.counts) == (run.versions, run.counts)
     read = pkd.Plan.load(tmp_path / "plan.npz", "riverswim")
     for one, other in ((plan, read), (run.policy, again.policy)):
         for x, y in one.states(3):

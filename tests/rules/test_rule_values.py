@@ -13,6 +13,8 @@ from pkd.optimism import Bonus
 from pkd.rules import from_config
 from pkd.rules.literature import KLUCRL, OPSRL, UCRL2
 
+SETS: dict[str, Any] = {"anytime": True, "rounds": 1, "needed": True}
+
 
 class Own(pkd.MVP):
     """A rule of a user's own with the constants of the theorem."""
@@ -29,31 +31,10 @@ class Own(pkd.MVP):
         (pkd.Hoeffding(1.0, 2.0), Bonus(optimism.HOEFFDING, 1.0, log_factor=2.0)),
         (pkd.Greedy(), Bonus(optimism.EXACT)),
         (pkd.PosteriorSampling(), Bonus(optimism.EXACT, prior=1.0)),
-        (
-            pkd.Certified(),
-            Bonus(
-                optimism.CERTIFIED,
-                20 / 3,
-                400 / 9,
-                free=1.0,
-                parts=2,
-                anytime=True,
-                rounds=1,
-                needed=True,
-            ),
-        ),
+        (pkd.Certified(), Bonus(optimism.CERTIFIED, 20 / 3, 400 / 9, free=1.0, parts=2, **SETS)),
         (
             pkd.Certified(minimax=False, exact=True),
-            Bonus(
-                optimism.CERTIFIED,
-                20 / 3,
-                400 / 9,
-                free=math.inf,
-                parts=1,
-                anytime=True,
-                rounds=40,
-                needed=True,
-            ),
+            Bonus(optimism.CERTIFIED, 20 / 3, 400 / 9, free=math.inf, **SETS | {"rounds": 40}),
         ),
     ],
 )
@@ -111,6 +92,7 @@ def test_logarithms_of_some_rules_need_the_number_of_episodes(
         (pkd.Certified(), "Certified"),
         (pkd.Certified(minimax=False), "Certified, without MVP"),
         (pkd.Certified(exact=True), "Certified, exact"),
+        (pkd.Certified(minimax=False, exact=True), "Certified, without MVP, exact"),
         (pkd.Certified(explore="everywhere"), "Certified, everywhere"),
     ],
 )

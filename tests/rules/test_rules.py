@@ -174,48 +174,6 @@ def test_a_rule_learns_a_small_problem(rule: Any, replan: Any) -> None:
     assert run.label == rule.label
 
 
-@pytest.mark.parametrize("rule", [*BALLS.values(), *DRAWN], ids=lambda rule: rule.label)
-def test_a_run_and_its_plan_survive_a_file(rule: Any, tmp_path: Any) -> None:
-    run = pkd.learn("riverswim", 200, optimism=rule)
-    run.save(tmp_path / "run.npz")
-    again = pkd.Run.load(tmp_path / "run.npz", "riverswim")
-    assert run.differences(again) == []
-    assert again.label == rule.label
-    assert run.policy is not None
-    assert again.policy is not None
-    run.policy.save(tmp_path / "plan.npz")
-    for plan in (again.policy, pkd.Plan.load(tmp_path / "plan.npz", "riverswim")):
-        for x, y in run.policy.states(3):
-            assert plan.values(3, x, y) == run.policy.values(3, x, y)
-
-
-@pytest.mark.parametrize("rule", DRAWN, ids=lambda rule: rule.label)
-def test_a_run_that_was_stopped_goes_on_with_the_same_draws(
-    rule: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = pkd.learn("riverswim", 40, optimism=rule)
-    from pkd.learning import learn as learning
-
-    class StopError(Exception):
-        pass
-
-    def save_and_stop(trial: learning.Trial, path: Any) -> None:
-        save(trial, path)
-        if 0 < trial.done < 40:
-            raise StopError
-
-    save = learning.Trial.save
-    monkeypatch.setattr(learning, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(learning.Trial, "save", save_and_stop)
-    for _ in range(100):
-        try:
-            again = pkd.learn("riverswim", 40, optimism=rule, checkpoint=tmp_path / "c.npz")
-            break
-        except StopError:
-            continue
-    assert whole.differences(again) == []
-
-
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [

@@ -19,14 +19,13 @@ from scipy.sparse import coo_array
 
 import pkd
 from pkd.tables.tabular import TabularMDP
+from tests.kiosk import read_table
 
 TWO = {
     "transitions": [[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]]],
     "rewards": [[0.0, -1.0], [1.0, 2.0]],
     "horizon": 3,
 }
-
-AVERAGE = "(transitions * rewards).sum(axis=2)"
 
 
 def random_mdp(seed: int, n_states: int = 5, n_actions: int = 3, horizon: int = 6) -> TabularMDP:
@@ -180,16 +179,10 @@ def test_an_npz_file_gives_back_what_was_saved(tmp_path: Path) -> None:
     saved.save_npz(tmp_path / "two.npz")
     read = TabularMDP.from_npz(tmp_path / "two.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["two.npz"]
-    assert (read.transitions.tolist(), read.rewards.tolist(), read.horizon) == (
-        TWO["transitions"],
-        TWO["rewards"],
-        3,
-    )
-    assert (read.start_distribution.tolist(), read.state_names, read.action_names) == (
-        [0.25, 0.75],
-        ("low", "high"),
-        ("wait", "go"),
-    )
+    assert read.transitions.tolist() == TWO["transitions"]
+    assert (read.rewards.tolist(), read.horizon) == (TWO["rewards"], 3)
+    assert read.start_distribution.tolist() == [0.25, 0.75]
+    assert (read.state_names, read.action_names) == (("low", "high"), ("wait", "go"))
 
 
 def test_a_horizon_given_by_hand_goes_before_that_of_the_file(tmp_path: Path) -> None:
@@ -222,67 +215,57 @@ def test_a_file_that_cannot_be_read_gets_one_clear_error(
         path.write_bytes(content)
     elif content is not None:
         np.savez(path, **content)
+    arrays = r"arrays P \(S, A, S\), r \(S, A\) and horizon"
     with pytest.raises(
-        pkd.ModelError,
-        match=(
-            r"bad\.npz: expected an \.npz file with arrays P \(S, A, S\), r \(S, A\) and "
-            rf"horizon, {found}$"
-        ),
+        pkd.ModelError, match=rf"bad\.npz: expected an \.npz file with {arrays}, {found}$"
     ):
         TabularMDP.from_npz(path)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"transitions": [[1, 2], [3]]},
-            (
-                "transitions: expected numbers of shape (S, A, S), found list that is no array of "
-                "numbers"
-            ),
-        ),
-        (
-            {"transitions": np.zeros((2, 3))},
-            "transitions: expected numbers of shape (S, A, S), found shape (2, 3)",
-        ),
-        (
-            {"transitions": [[[0.5, 0.4], [1, 0]], [[0, 1], [0, 1]]]},
-            "transitions[0, 0] sums to 0.9, not 1",
-        ),
-        (
-            {"transitions": [[[1.5, -0.5], [1, 0]], [[0, 1], [0, 1]]]},
-            "transitions[0, 0] holds the negative probability -0.5",
-        ),
-        (
-            {"transitions": [[[np.nan, 1], [1, 0]], [[0, 1], [0, 1]]]},
-            "transitions[0, 0] holds a number that is not finite",
-        ),
-        (
-            {"rewards": [0.0, 1.0]},
-            "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2,)",
-        ),
-        (
-            {"rewards": np.zeros((2, 2, 2))},
-            (
-                "rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); "
-                f"average over s' first: {AVERAGE}"
-            ),
-        ),
-        ({"rewards": [[0, np.inf], [0, 0]]}, "rewards[0, 1] is inf, not a finite number"),
-        ({"horizon": 0}, "horizon is 0; expected a whole number >= 1"),
-        ({"horizon": 2.0}, "horizon is 2.0; expected a whole number >= 1"),
-        ({"start": 2}, "start: expected a state 0..1, found 2"),
-        ({"start": [0.5, 0.6]}, "start sums to 1.1, not 1"),
-        ({"start": [1.0]}, "start: expected a state 0..1 or 2 probabilities, found shape (1,)"),
-        ({"state_names": ["only"]}, "state_names: expected 2 names (S = 2), found 1"),
-        ({"action_names": "abc"}, "action_names is 'abc'; expected a list of 2 names"),
-    ],
-)
-def test_bad_numbers_get_one_clear_error(change: dict[str, Any], message: str) -> None:
+def change(**traits: Any) -> TabularMDP:
+    return TabularMDP(**{**TWO, **traits})
+
+
+BAD = """\
+change(transitions=[[1, 2], [3]])
+    transitions: expected numbers of shape (S, A, S), found list that is no array of numbers
+change(transitions=np.zeros((2, 3)))
+    transitions: expected numbers of shape (S, A, S), found shape (2, 3)
+change(transitions=[[[0.5, 0.4], [1, 0]], [[0, 1], [0, 1]]])
+    transitions[0, 0] sums to 0.9, not 1
+change(transitions=[[[1.5, -0.5], [1, 0]], [[0, 1], [0, 1]]])
+    transitions[0, 0] holds the negative probability -0.5
+change(transitions=[[[np.nan, 1], [1, 0]], [[0, 1], [0, 1]]])
+    transitions[0, 0] holds a number that is not finite
+change(rewards=[0.0, 1.0])
+    rewards: expected numbers of shape (S, A) = (2, 2), found shape (2,)
+change(rewards=np.zeros((2, 2, 2)))
+    rewards: expected numbers of shape (S, A) = (2, 2), found shape (2, 2, 2); average over s'
+        first: (transitions * rewards).sum(axis=2)
+change(rewards=[[0, np.inf], [0, 0]])
+    rewards[0, 1] is inf, not a finite number
+change(horizon=0)
+    horizon is 0; expected a whole number >= 1
+change(horizon=2.0)
+    horizon is 2.0; expected a whole number >= 1
+change(start=2)
+    start: expected a state 0..1, found 2
+change(start=[0.5, 0.6])
+    start sums to 1.1, not 1
+change(start=[1.0])
+    start: expected a state 0..1 or 2 probabilities, found shape (1,)
+change(state_names=['only'])
+    state_names: expected 2 names (S = 2), found 1
+change(action_names='abc')
+    action_names is 'abc'; expected a list of 2 names
+"""
+
+
+@pytest.mark.parametrize(("call", "expected"), read_table(BAD))
+def test_bad_numbers_get_one_clear_error(call: str, expected: list[str]) -> None:
     with pytest.raises(pkd.ModelError) as error:
-        TabularMDP(**{**TWO, **change})
-    assert str(error.value) == message
+        eval(call)
+    assert list(error.value.findings) == expected
 
 
 def test_all_findings_come_together() -> None:
@@ -330,12 +313,8 @@ def test_a_branching_bound_below_the_truth_is_refused() -> None:
 
 def test_names_become_labels() -> None:
     model = TabularMDP(**TWO, state_names=["low", "high"], action_names=["wait", "go"]).model()
-    assert (
-        model.x_label(1),
-        model.y_label(None),
-        model.action_label(0),
-        model.feature_label((1, 0)),
-    ) == ("high", "", "wait", "high, wait")
+    assert (model.x_label(1), model.y_label(None)) == ("high", "")
+    assert (model.action_label(0), model.feature_label((1, 0))) == ("wait", "high, wait")
 
 
 @given(seed=st.integers(0, 10_000))

@@ -103,30 +103,11 @@ def test_the_rounds_for_a_gap_are_the_fewest_that_open_it(n_clauses, gap):
     assert (1 - 1 / n_clauses) ** rounds <= gap < (1 - 1 / n_clauses) ** (rounds - 1)
 
 
-def test_dimacs_text_is_read_and_written():
-    text = "c a comment\np cnf 3 2\n1 -2 0\n2\n3 0\n"
-    formula = sat.Formula.from_dimacs(text)
-    assert formula == sat.Formula([(1, -2), (2, 3)], 3)
-    assert formula.to_dimacs() == "p cnf 3 2\n1 -2 0\n2 3 0\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 2 0", "does not begin with a line `p cnf"),
-        ("p cnf 2 3\n1 0\n2 0\n", "promises 3 clauses and has 2"),
-        ("p cnf 1 1\n1 2 0\n", r"clause 0 has the literal 2; expected 1\.\.1 or -1\.\.-1"),
-    ],
-)
-def test_bad_dimacs_text_is_refused(text, message):
-    with pytest.raises(pkd.ModelError, match=message):
-        sat.Formula.from_dimacs(text)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: sat.Formula([(), (1,), ()], 1), "2 findings"),  # both empty clauses at once
+        (lambda: sat.Formula([(1, 2)], 1), r"has the literal 2; expected 1\.\.1 or -1\.\.-1"),
         (
             lambda: sat.value_of(CONTRADICTION, (0, 1, 1, 0)),
             r"4 actions were given; expected 1 \+ rounds \* 2",

@@ -13,7 +13,6 @@ import numpy as np
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Compiled, FusedTrial, Policy, Result
 from pkd.engine.nodes import kernels, walk
-from pkd.engine.nodes.asked import Asked
 from pkd.engine.nodes.program import assemble_program, assemble_walk
 from pkd.episode import Episode, Transition
 from pkd.explore.flat import Flat
@@ -153,7 +152,7 @@ class NodeEngine(Compiled):
         """A sweep that asks a rule in numpy for the pairs of each level."""
         plain, changed = belief.plain, False
         scratch.packed[:] = belief.p[program.packing]
-        asked = {level: Asked(program, belief, level) for level in range(len(program.levels))}
+        asked = {level: _Asked(program, belief, level) for level in range(len(program.levels))}
         for t in range(self.horizon, -1, -1):
             target = scratch.settled if t == self.horizon else scratch.v[t % 2]
             for level in _list_levels(program, t):
@@ -372,6 +371,44 @@ class NodeEngine(Compiled):
             return int(count)
 
         return play
+
+
+class _Asked:
+    """The pairs of one level that a rule in numpy is asked for in a layer; B: most outcomes."""
+
+    pair: np.ndarray  # (n,)
+    row: np.ndarray  # (n,)
+    group: np.ndarray  # (n,)
+    node: np.ndarray  # (B, n) the nodes that follow
+    p: np.ndarray  # (B, n)
+
+    def __init__(self, g: kernels.Program, b: Belief, level: int) -> None:
+        self.g, self.b = g, b
+        lo, hi = g.levels[level, 2:]
+        self.groups = Segments(g.group_pair, g.group_first, g.group_last, lo, hi)
+        # The layers whose pairs differ from those of the next layer.
+        ends, starts = g.group_last[lo:hi].tolist(), g.group_first[lo:hi].tolist()
+        self.changes = {g.horizon, *ends, *(first - 1 for first in starts)}
+        self.pair, self.seen = np.zeros(0, np.int64), False
+
+    def move_to(self, t: int) -> bool:
+        """Takes the pairs of layer t; the last call was for t + 1. Whether there are any."""
+        if t in self.changes or not self.seen:
+            self._take(t)
+        return len(self.pair) > 0
+
+    def _take(self, t: int) -> None:
+        self.seen = True
+        self.groups.move_to(t)
+        g, pair = self.g, self.groups.elements
+        self.pair = pair[g.pair_row[pair] < g.n_unknown] if len(self.groups.which) else pair[:0]
+        if len(self.pair):
+            self.row, self.group = g.pair_row[self.pair], g.pair_group[self.pair]
+            size = g.row_ptr[self.row + 1] - g.row_ptr[self.row]
+            j = np.arange(size.max())[:, None]
+            place = np.where(j < size, j, 0)
+            self.node = g.group_node[g.group_ptr[self.group] + place]
+            self.p = np.where(j < size, self.b.p[g.row_ptr[self.row] + place], 0.0)
 
 
 NO_PATH = np.zeros((0, walk.PATH))

@@ -207,25 +207,9 @@ class StripeSweeps(Compiled):
         d = derived
         if belief.form != NUMPY and crew.threads < 2 and self.n_states < PARALLEL_WORK:
             work = self._make_work(policy)
-            return int(
-                kernels.sweep_layer(
-                    g,
-                    d.belief,
-                    d.pack,
-                    d.bonus,
-                    d.tables,
-                    d.given,
-                    work,
-                    first,
-                    lo,
-                    hi,
-                    t,
-                    source,
-                    target,
-                    policy,
-                    follow,
-                )
-            )
+            return int(kernels.sweep_layer(
+                g, *d, work, first, lo, hi, t, source, target, policy, follow
+            ))  # fmt: skip
         changed = 0
         for level in range(lo - 1, hi):
             which, read = (first, source) if level < lo else (level, target)
@@ -236,29 +220,12 @@ class StripeSweeps(Compiled):
             def work_on(
                 begin: int, end: int, tiles: np.ndarray = tiles, read: kernels.Layer = read
             ) -> int:
-                given = d.given
+                told, work = d, self._make_work(policy)
                 if belief.form == NUMPY:
-                    given = self._ask(g, belief, d, tiles, begin, end, read)
-                work = self._make_work(policy)
-                return int(
-                    kernels.values(
-                        g,
-                        d.belief,
-                        d.pack,
-                        d.bonus,
-                        d.tables,
-                        given,
-                        work,
-                        tiles,
-                        begin,
-                        end,
-                        t,
-                        read,
-                        target,
-                        policy,
-                        follow,
-                    )
-                )
+                    told = d._replace(given=self._ask(g, belief, d, tiles, begin, end, read))
+                return int(kernels.values(
+                    g, *told, work, tiles, begin, end, t, read, target, policy, follow
+                ))  # fmt: skip
 
             if belief.form == NUMPY:
                 changed += sum(work_on(*part) for part in self._cut(tiles))
@@ -272,13 +239,11 @@ class StripeSweeps(Compiled):
     ) -> None:  # fmt: skip
         """The values of the only tile of other stripes than the engine's own."""
         tiles, choices = np.zeros(1, np.int64), np.zeros(1, np.uint8)
-        d, given = derived, derived.given
         if belief.form == NUMPY:
             given = self._ask(g, belief, derived, tiles, 0, 1, source)
-        kernels.values(
-            g, d.belief, d.pack, d.bonus, d.tables, given, self._make_work(choices), tiles, 0, 1, 0,
-            source, target, choices, False,
-        )  # fmt: skip
+            derived = derived._replace(given=given)
+        work = self._make_work(choices)
+        kernels.values(g, *derived, work, tiles, 0, 1, 0, source, target, choices, False)
 
     def _ask(
         self, g: kernels.Stripes, belief: Belief, derived: Derived, tiles: np.ndarray, begin: int,

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,9 @@ class TableGraph(Graph):
 
     A *cell* is a state with a clock, k S + s; a *row* is one of the table: see `Rows`.
     """
+
+    feature: Array  # (rows of the table,) the feature of each, or -1
+    row: Array  # (features,) the row of each
 
     def __init__(self, model: PartiallyKnownMDP, table: Table, most: int | None) -> None:
         require(whole("horizon", model.horizon, least=1))
@@ -95,12 +98,14 @@ class TableGraph(Graph):
         found = f"more than {limit} states can be reached"
         raise TooManyStatesError(found, step, (s, None if self.table.period == 1 else k))
 
-    def __getattr__(self, name: str) -> Any:
-        """Parts that a plan of a table does not need are made when they are asked for."""
-        if name not in PARTS:
-            raise AttributeError(name)
-        self.__dict__.update(getattr(self, PARTS[name])())
-        return self.__dict__[name]
+    if not TYPE_CHECKING:  # type checkers refuse a misspelt name
+
+        def __getattr__(self, name: str) -> Any:
+            """Parts that a plan of a table does not need are made when they are asked for."""
+            if name not in PARTS:
+                raise AttributeError(name)
+            self.__dict__.update(getattr(self, PARTS[name])())
+            return self.__dict__[name]
 
     # -- states ------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from pkd.optimism import MVP, Guarantee
 from pkd.planning.plan import Plan
 from pkd.rules import Rule, as_rule
 from pkd.rules.schedule import Schedule, schedule_for
+from pkd.wrapped import Wrapped
 
 if TYPE_CHECKING:
     from pkd.model import Branch
@@ -34,7 +35,7 @@ class Own(NamedTuple):
     feature: Any  # the shared one, by which the truth is looked up
 
 
-class CountsPerState(PartiallyKnownMDP):
+class CountsPerState(Wrapped):
     """A model with phi_Z forgotten: every (x, y, a, y') is a feature of its own.
 
     It learns from visited states only. A feature comes with one y', so its share in the union bound
@@ -57,9 +58,11 @@ class CountsPerState(PartiallyKnownMDP):
     """
 
     def __init__(self, model: PartiallyKnownMDP) -> None:
-        self.shared = model
-        self.horizon = model.horizon
-        self.return_range = model.return_range
+        super().__init__(model)
+        self.n_features, self.samples_cover_visits = None, False
+
+    def first(self, x: Any, y: Any) -> tuple[Any, Any]:
+        return x, y
 
     def law(self, law: Law) -> Callable[[Any], Mapping[Any, float]]:
         """The truth of this model, from that of the model it was made of."""
@@ -70,17 +73,14 @@ class CountsPerState(PartiallyKnownMDP):
 
         return ask
 
-    def start(self) -> Any:
-        return self.shared.start()
-
     def actions(self, x: Any, y: Any) -> Any:
-        return self.shared.actions(x, y)
+        return self.base.actions(x, y)
 
     def step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._own(x, y, a, self.shared.step(x, y, a))
+        return self._own(x, y, a, self.base.step(x, y, a))
 
     def last_step(self, x: Any, y: Any, a: Any) -> list[Branch]:
-        return self._own(x, y, a, self.shared.last_step(x, y, a))
+        return self._own(x, y, a, self.base.last_step(x, y, a))
 
     def _own(self, x: Any, y: Any, a: Any, branches: Iterable[Branch]) -> list[Branch]:
         return [
@@ -89,34 +89,28 @@ class CountsPerState(PartiallyKnownMDP):
         ]
 
     def outcomes(self, z: Own) -> Iterable[Any]:
-        return self.shared.outcomes(z.feature)
+        return self.base.outcomes(z.feature)
 
     def branching(self, z: Own) -> int:
-        return self.shared.branching(z.feature)
+        return self.base.branching(z.feature)
 
     def share(self, z: Own, y: Any) -> float:
         return 1.0
 
     def reward(self, x: Any, y: Any, a: Any) -> float | UnknownReward:
-        return self.shared.reward(x, y, a)
+        return self.base.reward(x, y, a)
 
     def final(self, x: Any, y: Any) -> float:
-        return self.shared.final(x, y)
-
-    def x_label(self, x: Any) -> str:
-        return self.shared.x_label(x)
+        return self.base.final(x, y)
 
     def y_label(self, y: Any) -> str:
-        return self.shared.y_label(y)
-
-    def action_label(self, a: Any) -> str:
-        return self.shared.action_label(a)
+        return self.base.y_label(y)
 
     def feature_label(self, z: Own) -> str:
         where = f"x={self.x_label(z.x)}, y={self.y_label(z.y)}"
         if z.action is not None:
             where += f", action {self.action_label(z.action)}"
-        return f"{self.shared.feature_label(z.feature)} in {where}"
+        return f"{self.base.feature_label(z.feature)} in {where}"
 
 
 class PerState(Agent):

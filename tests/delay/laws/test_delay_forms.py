@@ -12,7 +12,7 @@ from pkd_delay import DelayChain, Delayed, DelayedMDP, InterArrival, KnownDelay,
 from pkd_delay.models.autoscaler import autoscaler
 from pkd_delay.models.tables import riverswim, two_state_chain
 from tests.delay.planning.test_history_policies import close
-from tests.delay.reference import best_in_tables, occurring_features, solve
+from tests.delay.reference import best_in_tables, occurring_features
 from tests.delay.strategies import sparse_rows
 
 # (S, A, largest delay, H). Whether two states come together after a delay of 2 matters from H = 4
@@ -85,15 +85,6 @@ def test_the_planner_finds_the_best_history_dependent_policy(kind, large, data, 
     late, next_delays = data.draw(problems)
     model = pkd.compile(getattr(late, kind)(), large=large)
     assert close(pkd.plan(model, late.law()).value, brute_force(late, next_delays))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.one_of(lagged_mdps(), chained_mdps()))
-def test_both_decompositions_are_one_process(problem):
-    late, next_delays = problem
-    known, unknown = (solve(model, late.law()) for model in (late.known(), late.unknown()))
-    assert close(known, unknown)
-    assert close(known, brute_force(late, next_delays))
 
 
 @settings(max_examples=60, deadline=None)
