@@ -315,7 +315,10 @@ def _is_factory(thing: Any) -> bool:
 
 
 def _call(word: str, factory: Callable[..., Any], options: dict[str, Any]) -> Any:
-    signature = inspect.signature(factory)
+    try:
+        signature = inspect.signature(factory)
+    except ValueError:  # some classes of Python's own have none
+        raise ModelError(f"{word} does not say its options; name a function of yours") from None
     try:
         signature.bind(**options)
     except TypeError as problem:

@@ -295,3 +295,8 @@ def test_what_is_no_problem_is_refused_when_it_is_given(given: Any, message: str
     with pytest.raises(ModelError) as error:
         as_problem(given)
     assert str(error.value) == f"the problem{message}"
+
+
+def test_a_class_that_does_not_say_its_options_is_refused() -> None:
+    with pytest.raises(ModelError, match="builtins:dict does not say its options"):
+        find("builtins:dict")

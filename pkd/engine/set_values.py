@@ -26,6 +26,7 @@ from pkd.optimism import ALL_ROUNDS as EXACT
 CERTAIN = 36.0  # exp(-C) is below rounding: the gain is the whole gap
 SLACK = 1e-11  # the exact gain is at most this part of the gap above the truth
 LEAST = 1e-13  # of the gap: the smallest g that is tried
+NOTHING = 1e-300  # a gap that is so small counts as whole: 1 / gap must be a number
 TINY = 1e-28  # of a^2: the variance that stands in for 0
 
 OCTAVES, PER_OCTAVE = 48, 4  # the table knows Var / a^2 from 2^-24 to 2^24, in steps of two bits
@@ -274,7 +275,7 @@ def largest_over_balls(p, v, radius, rounds, gaps, out):
         for j in range(1, p.shape[0]):
             top, least = max(top, v[j, i]), min(least, v[j, i])
         out[i] = top
-        if top <= least or radius[i] >= CERTAIN:
+        if top - least <= NOTHING or radius[i] >= CERTAIN:
             continue
         unit, a = 1.0 / (top - least), 0.0
         for j in range(p.shape[0]):

@@ -93,8 +93,14 @@ class BoundedPlan(LatePlan):
         return dict(zip(self.table_of_base.actions, q.tolist(), strict=True))
 
     def act(self, h: int, x: Any, y: Any) -> Any:
-        """The action in a state (x, y) of `delayed.known()`, as `pkd.evaluate` asks for it."""
+        """The action in a state (x, y) of `delayed.known()`, as `pkd.evaluate` asks for it.
+
+        It also asks about states that the model allows and the law rules out. There the first
+        action is as good as any other.
+        """
         base_x, base_y, queue, waited = self.delayed.known().read(x, y)
+        if (base_x, base_y) not in self.table_of_base.states:
+            return self.table_of_base.actions[0]
         return self.action(h, self.delayed.shown_as(base_x, base_y), tuple(queue or ()), waited)
 
     def _ask(self, h: int, state: Any, queue: Iterable[Any], waited: int) -> tuple[int, Any]:

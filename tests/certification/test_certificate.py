@@ -381,6 +381,17 @@ def test_no_bound_is_minus_zero_and_none_crashes(
     assert said in repr(shown)
 
 
+@both_engines
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e-310, 5e-324])
+def test_values_however_small_have_an_interval(scale: float, large: bool) -> None:
+    """The inverse of a range below 1e-308 is no number."""
+    model, law = Toss((0.0, scale)), {"coin": {0: 0.5, 1: 0.5}}
+    value = pkd.plan(model, law).value
+    found = pkd.certify(pkd.compile(model, large=large), {"coin": {0: 5, 1: 5}})
+    assert found.low <= value <= found.high <= scale
+    assert "per episode" in repr(found)
+
+
 @pytest.mark.parametrize(
     ("delta", "said"),
     [

@@ -24,7 +24,14 @@ import numpy as np
 from pkd.engine.bonus import add_bonus, estimate, factors, is_capped, most_seen, set_marks
 from pkd.engine.jit import inner, jit
 from pkd.engine.nodes.walk import rollout
-from pkd.engine.set_values import CERTAIN, Place, gain, gain_at_once, gains_at_once
+from pkd.engine.set_values import (
+    CERTAIN,
+    NOTHING,
+    Place,
+    gain,
+    gain_at_once,
+    gains_at_once,
+)
 from pkd.optimism import EXACT, ONE_ROUND, SUM
 
 # Levels: decisions before the last action, last decisions, then CHANCE.
@@ -196,12 +203,12 @@ def value_over_sets(g, b, s, gaps, alone, group, v, cap, width):
     for j in range(at + 1, at + size):
         edge, other = max(edge, v[nodes[j]]), min(other, v[nodes[j]])
     spread = edge - other
-    if spread <= 0.0:
+    if sign < 0.0:
+        edge = other
+    if spread <= NOTHING:
         for i in range(pairs):
             e[first + i] = edge
         return
-    if sign < 0.0:
-        edge = other
     unit, matrix = 1.0 / spread, g.group_matrix[group]
     a, square, level, gains = s.rows[0], s.rows[1], s.rows[2], s.rows[3]
     for j in range(size):

@@ -403,6 +403,33 @@ def test_the_flat_vector_has_its_parts_in_order():
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
+def test_each_copy_in_a_vector_plays_as_it_does_alone(asynchronous):
+    """Also beyond the ends of its episodes, at which the others go on."""
+    late = {"observations": RANDOM, "max_delay": 3, "actions": 1, "first_action": 0}
+    vector = pkd_delay.late_vector("CartPole-v1", 3, asynchronous=asynchronous, **late)
+    actions = np.random.default_rng(0).integers(0, 2, (80, 3))
+    try:
+        vector.reset(seed=[5, 6, 7])
+        steps = [vector.step(action)[:4] for action in actions]
+    finally:
+        vector.close()
+    for k in range(3):
+        alone, over, ends = LateEnv(gym.make("CartPole-v1"), **late), False, 0
+        alone.reset(seed=5 + k)
+        for action, (seen, *rest) in zip(actions[:, k], steps, strict=True):
+            if over:  # the vector begins a new episode and takes no action
+                expected = (alone.reset()[0], 0.0, False, False)
+            else:
+                expected = alone.step(int(action))[:4]
+            over = expected[2] or expected[3]
+            ends += over
+            assert [one[k] for one in rest] == list(expected[1:])
+            for name, part in expected[0].items():
+                assert np.array_equal(seen[name][k], part), name
+        assert ends
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_vector_of_late_environments_plays(asynchronous):
     vector = pkd_delay.late_vector(
         "CartPole-v1", 2, asynchronous=asynchronous, observations=RANDOM, max_delay=3

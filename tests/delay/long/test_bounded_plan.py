@@ -148,3 +148,14 @@ def test_a_late_environment_is_played_by_the_plan():
     env = pkd_delay.LateEnv(late)
     observation, _ = env.reset(seed=0)
     assert env.code_of(plan.action(1, 0)) == env.ask(plan, observation)
+
+
+def test_a_policy_is_evaluated_where_a_state_is_allowed_and_never_occurs():
+    """The model of a table allows every successor; here the law never leads to state 0."""
+    stay = np.zeros((3, 2, 3))
+    stay[:, 0, 1] = stay[:, 1, 2] = 1.0
+    table = pkd.TabularMDP(stay, [[9.0, 9.0], [1.0, 0.0], [0.0, 2.0]], 4, start=1)
+    delayed = pkd_delay.DelayedMDP.constant(table, 2)
+    plan = pkd_delay.plan(delayed, gap=1e-9)
+    assert pkd.evaluate(delayed.known(), delayed.law(), plan.act) == pytest.approx(plan.low)
+    assert plan.low == pytest.approx(pkd_delay.plan(delayed).value)
