@@ -88,3 +88,20 @@ def test_other_problems_are_left_to_the_engine() -> None:
     assert pkd_delay.plan(make(table, {2: 1.0}, 1)).value == pkd_delay.plan(
         make.constant(table, 1)
     ).value  # fmt: skip
+
+
+def test_a_long_horizon_is_not_swept_for_a_range_that_the_adapter_proves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(graph: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr("pkd.engine.structure.sweep_returns", refuse)
+    table = pkd.TabularMDP(np.full((2, 2, 2), 0.5), np.eye(2), horizon=10**6)
+    assert pkd.compile(pkd_delay.DelayedMDP.constant(table, 1).known()).horizon == 10**6
+    twice = pkd.TabularMDP(np.full((2, 2, 2), 0.5), 2 * np.eye(2), horizon=10)
+    model = pkd_delay.DelayedMDP.constant(twice, 1).known()
+    assert model.return_range is None  # rewards above 1: nothing is declared
+    model.return_range = (0.0, 1.0)  # declared by a user: it is checked
+    with pytest.raises(pkd.ModelError, match="return_range"):
+        pkd.compile(model)
