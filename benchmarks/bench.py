@@ -55,17 +55,18 @@ def plan(args: argparse.Namespace, delay: int, names: Iterable[str] = PEERS) -> 
         rows.append([
             NAMES.get(name, name), show(case, "build", 4), show(case, "first", 3),
             show(case, "solve", 5), show(case, "least", 5), _divide(case, "solve", ours),
-            _divide(case, "least", ours), show(case, "memory", 0), _check(case, ours),
+            _divide(case, "least", ours), show(case, "whole", 5),
+            _divide(case, "whole", ours, "whole"), show(case, "memory", 0), _check(case, ours),
         ])  # fmt: skip
     if isinstance(limit, dict):
         remark = f"reading and writing V once per step, {limit['bandwidth']:.1f} GB/s"
         rows.append([
             "the machine's limit", "-", "-", show(limit, "solve", 5), "-",
-            _divide(limit, "solve", ours), "-", "-", remark,
+            _divide(limit, "solve", ours), "-", "-", "-", "-", remark,
         ])  # fmt: skip
     headers = [
         "program", "build s", "first call s", "solve s", "H - D steps s", "solve / pkd",
-        "H - D steps / pkd", "peak MB", "value",
+        "H - D steps / pkd", "whole s", "whole / pkd", "peak MB", "value",
     ]  # fmt: skip
     return [f"**Planning, constant delay {delay}.**", "", *_write_table(headers, rows)]
 
@@ -94,11 +95,11 @@ def _run_planner(name: str, sizes: str, args: argparse.Namespace) -> Case:
         return run_case(script, words, args.limit, args.memory, clean, str(python))
 
 
-def _divide(case: Case, name: str, ours: Case) -> str:
-    """How often our solve fits into a peer's."""
+def _divide(case: Case, name: str, ours: Case, part: str = "solve") -> str:
+    """How often our part fits into a peer's."""
     if isinstance(case, str) or isinstance(ours, str) or name not in case:
         return "-"
-    return f"{case[name] / ours['solve']:.2f}"
+    return f"{case[name] / ours[part]:.2f}"
 
 
 def _check(case: Case, ours: Case) -> str:
@@ -189,7 +190,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--page", type=Path, help="write the tables into this page, too")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder for peers' environments")
-    parser.add_argument("--delays", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--delays", type=int, nargs="+", default=[2, 4, 6, 8])
     parser.add_argument(
         "--peak",
         type=int,

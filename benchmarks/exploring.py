@@ -16,12 +16,13 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 from measuring import Case, add_limits, make_parser, report, run_case, show, timed
 
 import pkd
 from pkd.cli.output import table
 
-COUNTED = ("actions", "step", "last_step", "reward", "outcomes", "share", "final")
+COUNTED = ("actions", "step", "step_many", "last_step", "reward", "outcomes", "share", "final")
 LARGE_SHOP: dict[str, Any] = {"capacity": 60, "max_order": 30, "max_demand": 60}
 
 
@@ -48,12 +49,71 @@ def taxi(delay: int) -> pkd.Problem:
     return pkd.as_problem((delayed.known(), delayed.law()))
 
 
+class TwoProducts(pkd.PartiallyKnownMDP):
+    """An inventory of two products: 10 (size + 1)^2 states, asked one by one.
+
+    x: the demand for both, 3 d + e, or 9 in the morning. y: the two stocks, size + 1 levels each.
+    """
+
+    horizon = 60
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.grid = (10, (size + 1) ** 2)
+
+    def start(self) -> Any:
+        return 9, 0
+
+    def actions(self, x: Any, y: Any) -> Any:
+        return range(4) if x == 9 else pkd.CHANCE
+
+    def reward(self, x: Any, y: Any, a: Any) -> float:
+        one, other = divmod(y, self.size + 1)
+        d, e = divmod(x, 3)
+        return -1.0 * ((a & 1) + (a >> 1)) if x == 9 else float(2 * min(one, d) + 3 * min(other, e))
+
+    def step(self, x: Any, y: Any, a: Any) -> Any:
+        one, other = divmod(y, self.size + 1)
+        d, e = divmod(x, 3)
+        if x == 9:
+            stocks = min(one + 12 * (a & 1), self.size), min(other + 12 * (a >> 1), self.size)
+            return [(1.0, stocks[0] * (self.size + 1) + stocks[1], "demand")]
+        return [(1.0, max(one - d, 0) * (self.size + 1) + max(other - e, 0), pkd.sure(9))]
+
+    def outcomes(self, z: Any) -> Any:
+        return range(9)
+
+
+class TwoProductsAtOnce(TwoProducts):
+    """The same model, asked for many states at once."""
+
+    def step_many(self, x: Any, y: Any) -> Any:
+        one, other = np.divmod(y, self.size + 1)
+        d, e = np.divmod(x, 3)
+        morning = x == 9
+        for a in range(4):
+            first = np.minimum(one + 12 * (a & 1), self.size)
+            after = first * (self.size + 1) + np.minimum(other + 12 * (a >> 1), self.size)
+            yield a, morning, -1.0 * ((a & 1) + (a >> 1)), [(1.0, after, "demand")]
+        left = np.maximum(one - d, 0) * (self.size + 1) + np.maximum(other - e, 0)
+        paid = 2.0 * np.minimum(one, d) + 3 * np.minimum(other, e)
+        yield None, ~morning, paid, [(1.0, left, pkd.sure(9))]
+
+
+def products(size: int, at_once: bool) -> pkd.Problem:
+    model = (TwoProductsAtOnce if at_once else TwoProducts)(size)
+    return pkd.as_problem((model, {"demand": dict.fromkeys(range(9), 1 / 9)}))
+
+
 CASES: dict[str, Callable[[], pkd.Problem]] = {
     "inventory 60, lead time 1": lambda: inventory(lead_time=1, **LARGE_SHOP),
     "inventory 120, lead time 1": lambda: inventory(lead_time=1, **LARGE_SHOP | {"capacity": 120}),
     "inventory 60, lead time 4": lambda: inventory(lead_time=4, capacity=60),
     **{f"taxi, delay {delay}": partial(taxi, delay) for delay in range(4)},
     "late actions, delay 6": lambda: late_actions(delay=6),
+    "two products 99, one by one": lambda: products(99, False),
+    "two products 99, step_many": lambda: products(99, True),
+    "two products 329, step_many": lambda: products(329, True),
 }
 
 

@@ -3,6 +3,7 @@
     python benchmarks/tables.py                     everything, below ten minutes
     python benchmarks/tables.py sparse --states 20000 200000
     python benchmarks/tables.py schedules
+    python benchmarks/tables.py learn               10,000 episodes, beside UCBVI of rlberry
 
 Each case is measured in a process of its own: seconds from the arrays to the value and all
 policies (the best of three), and the memory that this took, as a multiple of the arrays.
@@ -11,18 +12,25 @@ policies (the best of three), and the memory that this took, as a multiple of th
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from environments import CACHE, find_python
 from measuring import add_limits, peak_memory, report, run_case
 
 ACTIONS, SUCCESSORS, STEPS = 4, 5, 30
 SIZES = {"sparse": [20_000, 200_000, 1_000_000], "dense": [1_000, 3_000]}
 PROGRAMS = {"peer": "scipy or numpy", "1": "pkd, one thread", "2": "pkd, two threads"}
+LONG = (("sparse", 1_000), ("dense", 200))  # tables on which 10,000 episodes are learned
+PEER_EPISODES = 200
 LEARNING = ((10, 20_000), (100, 5_000), (1_000, 2_000))  # states, episodes
 SCHEDULES = ("doubling", "slack", "total", "growth=1.2")
 
@@ -82,10 +90,27 @@ def measure_planning(kind: str, states: int, program: str) -> None:
     report(seconds=min(seconds), value=value, share=more)
 
 
-def measure_learning(states: int, episodes: int, schedule: str) -> None:
+def measure_peer(kind: str, states: int) -> None:
+    """Episodes per second of UCBVI of rlberry on the same table, from a few of its episodes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "table.npz"
+        p, rewards = make_arrays(kind, states)
+        dense = p if kind == "dense" else p.toarray().reshape(states, ACTIONS, states)
+        dense /= dense.sum(axis=-1, keepdims=True)
+        np.savez(file, P=dense, r=rewards, horizon=20, start=0)
+        peer = str(Path(__file__).with_name("rlberry_peer.py"))
+        python = find_python("rlberry-0.6", CACHE)
+        if isinstance(python, str):
+            raise SystemExit(python)
+        words = [str(python), peer, str(file), str(PEER_EPISODES)]
+        found = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    report(seconds=10_000 / max(found.values()))
+
+
+def measure_learning(states: int, episodes: int, schedule: str, kind: str = "sparse") -> None:
     import pkd
 
-    p, rewards = make_arrays("sparse", states)
+    p, rewards = make_arrays(kind, states)
     compiled = pkd.compile(mdp := pkd.TabularMDP(p, rewards, 20))
     law, rule = mdp.law(), "practical"
     pkd.learn(compiled, law, 2, optimism=rule, replan=schedule)  # compiles
@@ -100,13 +125,19 @@ def measure_learning(states: int, episodes: int, schedule: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", *SIZES, "schedules"])
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=["all", *SIZES, "schedules", "learn"]
+    )
     parser.add_argument("--states", type=int, nargs="+")
     parser.add_argument("--case", nargs="+", help=argparse.SUPPRESS)
     add_limits(parser)
     args = parser.parse_args()
     if args.case:
         kind, states, word = args.case[0], int(args.case[1]), args.case[-1]
+        if kind == "peer":
+            return measure_peer(word, states)
+        if kind == "long":
+            return measure_learning(states, int(args.case[2]), "auto", word)
         if kind == "learn":
             return measure_learning(states, int(args.case[2]), word)
         return measure_planning(kind, states, word)
@@ -136,6 +167,11 @@ def main() -> None:
             for word in SCHEDULES[1 if states > 500 else 0 :]:
                 print(f"S = {states:,}, {episodes:,} episodes, {word}: "
                       f"{run('learn', states, episodes, word)}", flush=True)  # fmt: skip
+    if args.what in ("all", "learn"):
+        for kind, states in LONG:
+            for word, title in (("long", "pkd"), ("peer", "UCBVI of rlberry, extrapolated")):
+                found = run(word, states, 10_000, kind)
+                print(f"{kind} S = {states:,}, 10,000 episodes, {title}: {found}", flush=True)
     return None
 
 

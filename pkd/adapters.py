@@ -23,7 +23,7 @@ from pkd.model import Law, PartiallyKnownMDP
 if TYPE_CHECKING:
     from pkd.engine.compiled import Compiled, Player, Truth
 
-__all__ = ["Table", "find_masses", "find_note", "find_player", "find_table"]
+__all__ = ["Table", "find_masses", "find_note", "find_player", "find_table", "proves_range"]
 
 
 @attrs.frozen(eq=False)
@@ -55,6 +55,15 @@ def find_masses(law: Law, table: Table) -> np.ndarray | None:
     They are distributions, normalised as `pkd.model.normalise` does it.
     """
     return None
+
+
+@singledispatch
+def proves_range(model: PartiallyKnownMDP) -> bool:
+    """Whether the adapter derives `return_range` from a base that was checked.
+
+    Then no sweep over all steps checks it again.
+    """
+    return False
 
 
 @singledispatch

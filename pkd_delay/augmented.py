@@ -22,6 +22,7 @@ from pkd import (
     Known,
     PartiallyKnownMDP,
     Queue,
+    adapters,
     files,
     sure,
     wrapped,
@@ -81,7 +82,8 @@ class Augmented(wrapped.Interleaved):
         self.facts, self.form = facts, form
         self.longest, self.max_delay = longest, max_delay
         self.n_features = n_features
-        if self.return_range is None and facts.tabular and facts.unit_rewards:
+        self.has_unit_rewards = self.return_range is None and facts.tabular and facts.unit_rewards
+        if self.has_unit_rewards:  # the base pays a number in [0, 1] for each of its H actions
             self.return_range = (0.0, float(base.horizon))
         # The keys hold states of the base, and never the queue of this delay.
         self._moves: dict[tuple[Any, Any, Any, bool], tuple[Branch, ...]] = {}
@@ -260,3 +262,8 @@ def _(model: Augmented) -> dict[tuple[str, ...], files.StateView]:
         ("x", "y", "queue", "waited"): files.StateView(tell, label),
         ("state", "queue", "waited"): files.StateView(tell_state, label),
     }
+
+
+@adapters.proves_range.register
+def _proves_range(model: Augmented) -> bool:
+    return model.has_unit_rewards and model.return_range == (0.0, float(model.base.horizon))

@@ -236,7 +236,7 @@ class Delayed:
         return x, y
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class _BoundedTable:
     """A tabular MDP of which the learner knows a bound on the number of successors."""
 
@@ -244,6 +244,10 @@ class _BoundedTable:
     branching: int | None
 
     def model(self) -> PartiallyKnownMDP:
+        return self._made
+
+    @cached_property
+    def _made(self) -> PartiallyKnownMDP:
         return self.mdp.model(branching=self.branching)
 
     def law(self) -> Law:
@@ -402,6 +406,8 @@ class DelayedMDP(Delayed):
     @cached_property
     def delay_of(self) -> DelayOf:
         make: Any = self.law_form
+        if self.one_law:
+            return per_action(make(_freeze(self.inter_arrival[0, 0].tolist())))
         rows = [[_freeze(law) for law in actions] for actions in self.inter_arrival.tolist()]
         laws = {law: make(law) for actions in rows for law in actions}
         if len(laws) == 1:
@@ -450,39 +456,41 @@ def _make_table(
     given: GivenLaws, n_states: int, n_actions: int
 ) -> tuple[NDArray[np.float64], type[DelayKernel]]:
     """The law of every (s, a) as an array (S, A, W + 2), and its form; ModelError for any fault."""
-    pairs = list(np.ndindex(n_states, n_actions))
-    found: list[str] = []
-    laws: dict[tuple[int, int], DelayKernel] = {}
     if _is_one_law(given):
-        laws = dict.fromkeys(pairs, as_kernel(given))  # type: ignore[arg-type]
-    else:
-        if not isinstance(given, Mapping):
-            try:
-                array = np.asarray(given, dtype=np.float64)
-            except (TypeError, ValueError, OverflowError):
-                raise ModelError(
-                    f"inter_arrival is {show(given)}; expected {{Delta: probability}}, one for "
-                    "each (s, a), or an array"
-                ) from None
-            if array.ndim != 3 or array.shape[:2] != (n_states, n_actions) or array.shape[2] < 2:
-                raise ModelError(
-                    f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
-                    f"({n_states}, {n_actions}, at least 2): "
-                    "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
-                )
-            given = {pair: array[pair].tolist() for pair in pairs}
-        by_pair: Any = given
-        found = [
-            f"inter_arrival has a law for {key!r}; "
-            f"expected (s, a) with s < {n_states} and a < {n_actions}"
-            for key in given
-            if key not in set(pairs)
-        ]
-        for s, a in pairs:
-            try:
-                laws[s, a] = as_kernel(by_pair.get((s, a)), f"inter_arrival[{s}, {a}]")
-            except ModelError as error:
-                found += error.findings
+        one = as_kernel(given)  # type: ignore[arg-type]
+        row = np.array(one.to_table())
+        table = np.tile(row, (n_states, n_actions, *[1] * row.ndim))
+        table.flags.writeable = False
+        return table, type(one)
+    pairs = list(np.ndindex(n_states, n_actions))
+    laws: dict[tuple[int, int], DelayKernel] = {}
+    if not isinstance(given, Mapping):
+        try:
+            array = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(
+                f"inter_arrival is {show(given)}; expected {{Delta: probability}}, one for "
+                "each (s, a), or an array"
+            ) from None
+        if array.ndim != 3 or array.shape[:2] != (n_states, n_actions) or array.shape[2] < 2:
+            raise ModelError(
+                f"inter_arrival has shape {array.shape}; expected (S, A, W + 2) = "
+                f"({n_states}, {n_actions}, at least 2): "
+                "Pr(Delta = -1), Pr(Delta = 0), ..., Pr(Delta = W)"
+            )
+        given = {pair: array[pair].tolist() for pair in pairs}
+    by_pair: Any = given
+    found = [
+        f"inter_arrival has a law for {key!r}; "
+        f"expected (s, a) with s < {n_states} and a < {n_actions}"
+        for key in given
+        if key not in set(pairs)
+    ]
+    for s, a in pairs:
+        try:
+            laws[s, a] = as_kernel(by_pair.get((s, a)), f"inter_arrival[{s}, {a}]")
+        except ModelError as error:
+            found += error.findings
     if found:
         more = len(found) - SHOWN_FINDINGS
         raise ModelError(found[:SHOWN_FINDINGS] + [f"... and {more} more"] * (more > 0))

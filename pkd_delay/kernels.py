@@ -97,3 +97,61 @@ def play_stripes(g, walk, delays, world, policy, tally, visited, rng, path, delt
         if due:
             return k + 1, True
     return returns.shape[0], False
+
+
+@kernels.jit(nogil=True)
+def plan_constant(table, horizon, delay, v, w, total, choices, heads, first):
+    """The exact plan of a table whose states are all `delay` >= 1 steps late, delay <= horizon.
+
+        V_t(s, q) = r(s, q_1) + max_a sum_s' P(s'|s, q_1) V_{t+1}(s', q_2 ... q_D a),  t >= D
+        V_t(s, q) = max_a V_{t+1}(s, q a),  t < D,  where s is the first state
+
+    After the last action the queue is resolved. A queue is a number, its oldest action first.
+    v, w: (S, A^D). total: (A^D,). choices: (H - D, S, A^D), of the layers D, ..., H - 1; heads:
+    (S, 1 + A + ... + A^(D-1)), of the layers before. first: (S,) for V_0.
+    """
+    ptr, to, p, r = table
+    states, actions = r.shape
+    v[:, 0], count = 0.0, 1
+    for _ in range(delay):  # what a queue of n actions still earns
+        for s in range(states):
+            for a in range(actions):
+                for k in range(count):
+                    earned = 0.0
+                    for i in range(ptr[s * actions + a], ptr[s * actions + a + 1]):
+                        earned += p[i] * v[to[i], k]
+                    w[s, a * count + k] = r[s, a] + earned
+        count *= actions
+        v, w = w, v
+    rest = count // actions
+    for t in range(horizon - 1, delay - 1, -1):
+        for s in range(states):
+            for a in range(actions):
+                total[:] = 0.0
+                for i in range(ptr[s * actions + a], ptr[s * actions + a + 1]):
+                    share, row = p[i], v[to[i]]
+                    for k in range(count):
+                        total[k] += share * row[k]
+                for k in range(rest):
+                    best, which = r[s, a] + total[k * actions], 0
+                    for b in range(1, actions):
+                        value = r[s, a] + total[k * actions + b]
+                        if value > best:
+                            best, which = value, b
+                    w[s, a * rest + k] = best
+                    choices[t - delay, s, a * rest + k] = which
+        v, w = w, v
+    begin = heads.shape[1]
+    for _ in range(delay):
+        count //= actions
+        begin -= count
+        for s in range(states):
+            for k in range(count):
+                best, which = v[s, k * actions], 0
+                for b in range(1, actions):
+                    if v[s, k * actions + b] > best:
+                        best, which = v[s, k * actions + b], b
+                v[s, k] = best
+                heads[s, begin + k] = which
+    for s in range(states):
+        first[s] = v[s, 0]

@@ -8,6 +8,7 @@ queue, waited).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -20,6 +21,7 @@ from pkd import ModelError, files
 from pkd.expect import instance, key, one_of, require, show, whole
 from pkd.explore import TooLargeError
 from pkd_delay.augmented import SHOWN, Augmented
+from pkd_delay.constant import ConstantPlan, plan_constant
 from pkd_delay.delayed import Delayed, DelayedMDP, DelayLawKind
 from pkd_delay.long.plan import BoundedPlan, plan_long
 from pkd_delay.policies import LatePlan
@@ -35,7 +37,7 @@ T = TypeVar("T")
 SHOWN_VALUES = 5  # of what an error says was expected
 
 
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False, repr=False, slots=False)
 class DelayedPlan(LatePlan):
     """The best policy for every step of a delayed problem, or an optimistic one.
 
@@ -50,8 +52,19 @@ class DelayedPlan(LatePlan):
     """
 
     delayed: Delayed
-    model: Augmented
-    core: pkd.Plan
+    _model: Augmented | None = None
+    _core: pkd.Plan | None = None
+    _constant: ConstantPlan | None = None  # has the actions and the value of a small table
+
+    @property
+    def model(self) -> Augmented:
+        """The augmented MDP that the plan is for."""
+        return self.delayed.known() if self._model is None else self._model
+
+    @cached_property
+    def core(self) -> pkd.Plan:
+        """The same plan in the words of the core."""
+        return pkd.plan(self.model, self.delayed.law()) if self._core is None else self._core
 
     def __repr__(self) -> str:
         return (
@@ -66,9 +79,14 @@ class DelayedPlan(LatePlan):
     @property
     def value(self) -> float:
         """The expected return; the upper value for an optimistic plan."""
-        return float(self.core.value)
+        return float(self.core.value) if self._constant is None else self._constant.value
 
     def action(self, h: int, state: Any, queue: Iterable[Any] = (), waited: int = 0) -> Any:
+        if self._constant is not None and isinstance(queue, Iterable):
+            queue = tuple(queue)
+            found = self._constant.find(h, state, queue, waited)
+            if found is not None:
+                return found
         return self._ask(self.core.action, h, state, queue, waited)
 
     def values(
@@ -238,6 +256,8 @@ def plan(
         raise ModelError(f"{', '.join(limits)} without gap; expected gap=0.01 or the like")
     if not isinstance(delayed, Delayed):
         return pkd.plan(delayed)
+    if (constant := plan_constant(delayed)) is not None:
+        return DelayedPlan(delayed, constant=constant)
     model = delayed.known()
     try:
         return DelayedPlan(delayed, model, pkd.plan(model, delayed.law()))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pkd.adapters import proves_range
 from pkd.check import explain
 from pkd.engine import doors
 from pkd.engine.arrays import find_array
@@ -311,6 +312,8 @@ class Structure:
 
     def _range_findings(self) -> Iterator[str]:
         declared: Any = self.model.return_range
+        if declared is not None and proves_range(self.model):
+            return
         if declared is None:
             if may_overflow(self.graph) and not returns_within(self.graph, *RETURNS):
                 yield f"returns can leave [{RETURNS[0]:g}, {RETURNS[1]:g}]; scale the rewards down"

@@ -75,7 +75,17 @@ def normalise_rows(table: Any, sums: Floats) -> Any:
 def normalise_segments(p: Floats, ptr: NDArray[Any], sums: Floats) -> Floats:
     """The segments p[ptr[i]:ptr[i + 1]] divided by their sums in the same manner."""
     divisors = _find_divisors(sums)
-    return p if (divisors == 1.0).all() else p / np.repeat(divisors, np.diff(ptr))
+    off = np.flatnonzero(divisors != 1.0)
+    if not len(off):
+        return p
+    divided, size = p.copy(), max(PORTION * len(sums) // max(len(p), 1), 1)
+    for lo in range(0, len(off), size):
+        rows = off[lo : lo + size]
+        lengths = ptr[rows + 1] - ptr[rows]
+        ends = np.cumsum(lengths)
+        at = np.arange(ends[-1]) + np.repeat(ptr[rows] - ends + lengths, lengths)
+        divided[at] /= np.repeat(divisors[rows], lengths)
+    return divided
 
 
 def _find_divisors(sums: Floats) -> Floats:

@@ -179,7 +179,10 @@ class TabularMDP:
         sparse = isinstance(table, SparseTable)
         require(if_given(whole, "branching", branching), if_given(flag, "support", support))
         if branching is not None:
-            lengths = SparseTable.of(table).lengths
+            if isinstance(table, SparseTable):
+                lengths = table.lengths
+            else:
+                lengths = np.count_nonzero(table, axis=-1)
             most = int(lengths.max())
             if branching < most:
                 at = ", ".join(map(str, np.argwhere(lengths == most)[0]))

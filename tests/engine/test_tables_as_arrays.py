@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import attrs
@@ -93,6 +95,18 @@ def test_a_table_has_the_values_and_policies_of_the_engine_of_nodes(
     first = pkd.evaluate(fast, mdp.law(), lambda h, x, y: fast.find_choice(h, x, y)[1][0])
     other = pkd.evaluate(slow, mdp.law(), lambda h, x, y: slow.find_choice(h, x, y)[1][0])
     assert float(first) == float(other)
+
+
+def test_a_plan_that_is_dropped_gives_its_memory_back_at_once() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        plan = pkd.plan(pkd.TabularMDP(np.full((3, 2, 3), 1 / 3), np.eye(3)[:, :2], horizon=4))
+        kept = [weakref.ref(part) for part in (plan.compiled, plan.compiled.graph, plan.truth)]
+        del plan
+        assert [ref() for ref in kept] == [None] * 3
+    finally:
+        gc.enable()
 
 
 @given(tables())

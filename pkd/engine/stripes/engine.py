@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkd.adapters import proves_range
 from pkd.check import explained
 from pkd.engine.belief import Belief, Tally, World
 from pkd.engine.compiled import Policy, Result
@@ -68,7 +69,8 @@ class StripeEngine(StripeSweeps):
 
     def _range_findings(self) -> Iterator[str]:
         # Bounds from the graph are cheap and usually enough; else sweep over the stripes.
-        return iter(()) if is_declared_range_safe(self.graph) else super()._range_findings()
+        safe = proves_range(self.model) or is_declared_range_safe(self.graph)
+        return iter(()) if safe else super()._range_findings()
 
     def _set_rows(self) -> None:
         """The table numbers known laws by their outcomes among x; inlined laws may be new."""

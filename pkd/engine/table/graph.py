@@ -85,7 +85,6 @@ class TableGraph(Graph):
         clocks = [None] if table.period == 1 else range(n_y)
         self.blocks = [Block(y, None, 0) for y in clocks]
         self.block_index = {block.y: i for i, block in enumerate(self.blocks)}
-        self.features = Features(self)
         offered = table.rewards[table.rewards > -np.inf]
         self.largest_reward = float(np.abs(offered).max(initial=0.0))
 
@@ -204,6 +203,10 @@ class TableGraph(Graph):
     def list_outcomes(self, z: int) -> Array:
         """The states that can follow a feature, ascending."""
         return self.list_successors(int(self.row[z]))[1]
+
+    @property
+    def features(self) -> Sequence[Any]:  # type: ignore[override]  # not kept: it would be a cycle
+        return Features(self)
 
     @property
     def outcomes(self) -> Sequence[tuple[Any, ...]]:
