@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,22 +74,25 @@ def _say_slopes(results: Results, x: str) -> str:
 def rank_results(results: Results) -> dict[str, Any] | None:
     """The ranks in an experiment; None where runs are missing."""
     try:
-        return rank(results.scores, results.guarantees, results.units)
+        return rank(results.scores, results.guarantees, results.units, results.draws)
     except ModelError:
         return None
 
 
 def rank(
-    scores: Mapping[str, np.ndarray], guarantees: Mapping[str, str], units: str
+    scores: Mapping[str, np.ndarray],
+    guarantees: Mapping[str, str],
+    units: str,
+    draws: Sequence[str] | None = None,
 ) -> dict[str, Any] | None:
     """The mean rank of each agent, and what tests say about these ranks.
 
-    scores: (models, seeds) each; units: what intervals and tests are over.
+    scores: (models, seeds) each; units: what intervals and tests are over; draws: of each model.
     """
     models = len(next(iter(scores.values())))
     if len(scores) < 2 or models < 2:
         return None
-    ranks = rank_agents(scores, over=units)
+    ranks = rank_agents(scores, over=units, draws=draws)
     rows = [
         [name, guarantees[name], f"{one.value:.3g}", say_interval(one, 3)]
         for name, one in ranks.items()
@@ -98,5 +101,5 @@ def rank(
     caption = f"Ranks by regret over {models} models; 1 is the least regret."
     headers = ["agent", "guarantee", "mean rank", f"95% interval over {units}"]
     table = make_table(headers, sorted(rows, key=lambda row: means[row[0]]), caption)
-    pairs = compare_all(list_ranks(scores, units), units)
+    pairs = compare_all(list_ranks(scores, units, draws), units)
     return {"said": judge(means, pairs, "mean rank"), "table": table}
