@@ -45,13 +45,11 @@ def list_sections(results: Results) -> list[dict[str, Any]]:
         lines = results.axis(x)
         rows = [[str(value), *(line.say(value) for line in lines.values())] for value in values]
         first = next(iter(lines.values()))
-        caption = (
-            "Mean regret at the end, and half of its 95% interval: of each value over "
-            f"{first.units} {first.what}."
-        )
+        over = f"over {first.units} {first.what}"
+        caption = f"Mean regret at the end, and half of its 95% interval: of each value {over}."
         shown = make_table([x, *lines], rows, caption, wide=True)
         figure = draw_axis(lines, x, min(results.arrays()["episodes"]))
-        title, said = f"Regret against {x}", _say_slopes(results, x)
+        title, said = f"Regret against {x}", _say_slopes(results, x, over)
         sections.append({"title": title, "said": said, "figure": figure, "table": shown})
     rows = [[format_number(cell) for cell in line] for line in results.lines]
     shown = make_table([*results.names, *HEADERS], rows)
@@ -59,7 +57,7 @@ def list_sections(results: Results) -> list[dict[str, Any]]:
     return [*sections, {"title": title, "said": "", "figure": None, "table": shown}]
 
 
-def _say_slopes(results: Results, x: str) -> str:
+def _say_slopes(results: Results, x: str, over: str) -> str:
     """The slopes on logarithmic axes in a sentence; "" where x or a regret has no logarithm."""
     try:
         slopes = results.slopes(x)
@@ -68,7 +66,7 @@ def _say_slopes(results: Results, x: str) -> str:
     told = "; ".join(
         f"{name} {one.value:.2f} ({say_interval(one, 2)})" for name, one in slopes.items()
     )
-    return f"Slope of log regret over log {x}, with its 95% interval: {told}."
+    return f"Slope of log regret over log {x}, with its 95% interval {over}: {told}."
 
 
 def rank_results(results: Results) -> dict[str, Any] | None:
