@@ -51,7 +51,10 @@ def find_lines(
 
 
 def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, Interval]:
-    """The slope of log regret over log x of each agent, by least squares, with its interval."""
+    """The slope of log regret over log x of each agent, by least squares, with its interval.
+
+    A unit in which an agent never loses anything has no slope and is left out.
+    """
     found = {}
     for name, (_, values, table) in _cut(results, x, at).items():
         if not all(isinstance(v, int | float) and v > 0 for v in values) or len(values) < 2:
@@ -59,7 +62,8 @@ def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, In
         rows = [_find_units(table[value]) for value in values]
         units = [unit for unit in rows[0] if all(unit in row for row in rows)]
         points = np.array([[row[unit] for unit in units] for row in rows])
-        if not (points > 0).all():
+        points = points[:, points.any(axis=0)]
+        if not points.size or not (points > 0).all():
             raise ModelError(f"a slope needs positive regret; {name} has none somewhere")
         logs = np.log(np.array(values, float))
         found[name] = mean_interval(np.polyfit(logs, np.log(points), 1)[0])

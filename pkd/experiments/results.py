@@ -323,7 +323,10 @@ class Results:
         return find_lines(self, x, at, bounds)
 
     def slopes(self, x: str, at: int | None = None) -> dict[str, Interval]:
-        """The slope of log regret over log x of each agent, by least squares, with its interval."""
+        """The slope of log regret over log x of each agent, by least squares, with its interval.
+
+        A unit in which an agent never loses anything has no slope and is left out.
+        """
         return find_slopes(self, x, at)
 
     def first_value(self, model: str) -> float | None:

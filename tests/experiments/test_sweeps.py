@@ -208,6 +208,10 @@ def test_the_slope_in_a_parameter_is_fitted_within_instances(power: float) -> No
     assert found.slopes("n")["a"][:] == pytest.approx((power,) * 3)
     with pytest.raises(pkd.ModelError, match="a slope needs positive regret"):
         make_results(lambda n, i, s, a: 0.0, (1, 2), range(3)).slopes("n")
+    found = make_results(lambda n, i, s, a: i * n**power, (1, 2, 4), range(4))
+    assert found.slopes("n")["a"][:] == pytest.approx((power,) * 3)  # nothing is lost in the first
+    with pytest.raises(pkd.ModelError, match="a slope needs positive regret"):
+        make_results(lambda n, i, s, a: (i + n - 1) * i, (1, 2), range(-1, 2)).slopes("n")
 
 
 def test_pairs_over_instances_have_one_number_for_each() -> None:
