@@ -1,8 +1,9 @@
 """Regret against a parameter: lines with intervals over instances or seeds, and slopes.
 
-A setting of all parameters but x is an instance. An interval of three instances or more is over
-instances, of which each is the mean of its seeds; of fewer it is over seeds, of which each is the
-mean of the instances.
+An interval is over the values of `instance`, the draws of a model, where a sweep has three or more
+of them. Each is one number, the mean of its seeds and of all other parameters: models of one draw
+are not independent. Without such draws an interval is over settings, the combinations of the other
+parameters, if there are three or more, else over seeds, of which each is the mean of the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkd.expect import if_given, key, require, whole
-from pkd.experiments.sweep import Cell, Point
+from pkd.experiments.sweep import INSTANCE, Cell, Point
 from pkd.model import ModelError
 from pkd.show.intervals import FEWEST, Interval, mean_interval
 from pkd.show.plots import Line, choose_styles
@@ -27,7 +28,8 @@ EPISODES = "episodes"
 AXES = (EPISODES, "model", "agent")  # beside the parameters
 ROUND = (1, 2, 5)  # times powers of 10: numbers of episodes on an axis that is no sweep
 Bounds = Mapping[str, Callable[[float], float]]
-Table = dict[Cell, dict[str, dict[int, float]]]  # value of x: instance: seed: regret
+Unit = dict[int, list[float]]  # seed: regrets, of an instance or a setting
+Table = dict[Cell, dict[str, Unit]]  # value of x: name of a unit: unit
 
 
 def find_lines(
@@ -40,16 +42,20 @@ def find_lines(
     for name, (cells, values, table) in cuts.items():
         style = styles.get(name) or styles[results.cells[cells[0]].agent]
         found = [_average(table[value]) for value in values]
-        units, what = zip(*(_count_units(table[value]) for value in values), strict=True)
         joined = Interval(*(np.array(part) for part in zip(*found, strict=True)))
-        lines[name] = Line(list(values), joined, min(units), what[0], style)
+        what = results.find_units(x) if len(table[values[0]]) >= FEWEST else "seeds"
+        units = min(len(_find_units(table[value])) for value in values)
+        lines[name] = Line(list(values), joined, units, what, style)
     if bounds:
         lines["bound"] = _bound(results, x, at, bounds)
     return lines
 
 
 def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, Interval]:
-    """The slope of log regret over log x of each agent, by least squares, with its interval."""
+    """The slope of log regret over log x of each agent, by least squares, with its interval.
+
+    A unit in which an agent never loses anything has no slope and is left out.
+    """
     found = {}
     for name, (_, values, table) in _cut(results, x, at).items():
         if not all(isinstance(v, int | float) and v > 0 for v in values) or len(values) < 2:
@@ -57,7 +63,8 @@ def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, In
         rows = [_find_units(table[value]) for value in values]
         units = [unit for unit in rows[0] if all(unit in row for row in rows)]
         points = np.array([[row[unit] for unit in units] for row in rows])
-        if not (points > 0).all():
+        points = points[:, points.any(axis=0)]
+        if not points.size or not (points > 0).all():
             raise ModelError(f"a slope needs positive regret; {name} has none somewhere")
         logs = np.log(np.array(values, float))
         found[name] = mean_interval(np.polyfit(logs, np.log(points), 1)[0])
@@ -67,7 +74,7 @@ def find_slopes(results: Results, x: str, at: int | None = None) -> dict[str, In
 def _cut(
     results: Results, x: str, at: int | None
 ) -> dict[str, tuple[list[int], list[Cell], Table]]:
-    """For each line: its runs, the values of x, and {value: {instance: {seed: regret}}}."""
+    """For each line: its runs, the values of x, and the table."""
     require(key("x", x), if_given(whole, "at", at, 1, results.least_episodes))
     swept = x in results.parameters
     if not swept and x not in AXES:
@@ -75,7 +82,7 @@ def _cut(
     ats: list[int] = []
     if not swept and x == EPISODES:
         ats = _choose_lengths(at or results.least_episodes)
-    regrets = results.regrets(ats or at)
+    regrets, drawn = results.regrets(ats or at), results.find_units(x) == "instances"
     lines: dict[str, tuple[list[int], list[Cell], Table]] = {}
     for i, cell in enumerate(results.cells):
         model, agent = results.point(0, cell.model), results.point(1, cell.agent)
@@ -83,14 +90,17 @@ def _cut(
             continue
         told = {**model.values, **agent.values, "model": cell.model, "agent": cell.agent}
         name = cell.model if x == "agent" else _join(agent, x)
-        instance = "" if x in ("model", "agent") else _join(model, x)
+        unit = "" if x in ("model", "agent") else _join(model, x)
+        if unit and drawn:
+            unit = f"{model.base} {model.values.get(INSTANCE)}"
         runs, values, table = lines.setdefault(name, ([], [], {}))
         runs.append(i)
         for j, value in enumerate(ats or [told[x]]):
             if value not in table:
                 values.append(value)
             regret = float(regrets[i, j] if ats else regrets[i])
-            table.setdefault(value, {}).setdefault(instance, {})[cell.seed] = regret
+            seeds = table.setdefault(value, {}).setdefault(unit, {})
+            seeds.setdefault(cell.seed, []).append(regret)
     for _, values, _ in lines.values():
         if all(isinstance(value, int | float) for value in values):
             values.sort()
@@ -129,19 +139,17 @@ def _join(point: Point, x: str) -> str:
     return point.base + "".join(rest)
 
 
-def _find_units(instances: Mapping[str, Mapping[int, float]]) -> dict[Any, float]:
-    """What an interval is over: of three instances or more their means, else means by seed."""
-    if len(instances) >= FEWEST:
-        return {name: float(np.mean(list(row.values()))) for name, row in instances.items()}
-    rows = list(instances.values())
+def _find_units(units: Mapping[str, Unit]) -> dict[Any, float]:
+    """What an interval is over: of three units or more their means, else means by seed."""
+    if len(units) >= FEWEST:
+        return {
+            name: float(np.mean(np.concatenate(list(unit.values()))))
+            for name, unit in units.items()
+        }
+    rows = list(units.values())
     seeds = [seed for seed in rows[0] if all(seed in row for row in rows)]
-    return {seed: float(np.mean([row[seed] for row in rows])) for seed in seeds}
+    return {seed: float(np.mean([np.mean(row[seed]) for row in rows])) for seed in seeds}
 
 
-def _average(instances: Mapping[str, Mapping[int, float]]) -> Interval:
-    return mean_interval(np.array(list(_find_units(instances).values())))
-
-
-def _count_units(instances: Mapping[str, Mapping[int, float]]) -> tuple[int, str]:
-    what = "instances" if len(instances) >= FEWEST else "seeds"
-    return len(_find_units(instances)), what
+def _average(units: Mapping[str, Unit]) -> Interval:
+    return mean_interval(np.array(list(_find_units(units).values())))

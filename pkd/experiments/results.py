@@ -1,9 +1,8 @@
 """`Results`: the runs of an experiment, in memory or in its folder, as tables, figures, statistics.
 
 A large experiment does not fit into memory, so a run of a folder is read when it is asked for.
-Runs of a sweep have parameters. A setting of all parameters but the one that is looked at is an
-instance: an interval of three instances or more is over instances, of which each is the mean of its
-seeds; of fewer it is over seeds, of which each is the mean of the instances.
+Runs of a sweep have parameters. `pkd.experiments.axes` says what an interval is over: instances,
+which are draws of a model, or settings of other parameters, or seeds.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from pkd.experiments.axes import EPISODES, Bounds, find_lines, find_slopes
 from pkd.experiments.statistics import (
     Pair,
     Profile,
+    average,
     compare_all,
     compare_pair,
     correct,
@@ -42,7 +42,7 @@ from pkd.experiments.statistics import (
     rank_agents,
 )
 from pkd.experiments.store import Store
-from pkd.experiments.sweep import Point
+from pkd.experiments.sweep import INSTANCE, Point
 from pkd.files.atomic import write_csv
 from pkd.files.frames import make_frame
 from pkd.model import ModelError
@@ -342,7 +342,10 @@ class Results:
         return find_lines(self, x, at, bounds)
 
     def slopes(self, x: str, at: int | None = None) -> dict[str, Interval]:
-        """The slope of log regret over log x of each agent, by least squares, with its interval."""
+        """The slope of log regret over log x of each agent, by least squares, with its interval.
+
+        A unit in which an agent never loses anything has no slope and is left out.
+        """
         return find_slopes(self, x, at)
 
     def first_value(self, model: str) -> float | None:
@@ -362,23 +365,26 @@ class Results:
     def pairs(self, over: str = "seeds") -> dict[tuple[str, ...], Pair]:
         """Every two agents on every model, with p corrected by Holm for all of them.
 
-        over="instances": every two agents on all models, each model being one pair of means.
+        over="instances": every two agents on all models, each instance being one pair of means, or
+        each model where there are no draws.
         """
         require(one_of("over", over, OVER))
         if over == "instances":
-            means = {name: rows.mean(axis=1) for name, rows in self.scores.items()}
-            found = compare_all({name: row.tolist() for name, row in means.items()}, over)
+            means = {
+                name: average(rows.mean(axis=1), self.draws) for name, rows in self.scores.items()
+            }
+            what = "settings" if self.draws is None else "instances"
+            found = compare_all({name: row.tolist() for name, row in means.items()}, what)
             return {(a, b): pair for (a, b), pair in found.items()}
         agents = list(combinations(self.agents, 2))
         return correct({(m, a, b): self.pair(m, a, b) for m in self.models for a, b in agents})
 
-    def ranks(self, over: str | None = None) -> dict[str, Interval]:
+    def ranks(self) -> dict[str, Interval]:
         """The mean rank of each agent over models and seeds; 1 is the least regret.
 
-        over: of what the interval is, "seeds" or "instances"; None: instances of a sweep, or seeds.
+        The interval is over `units`.
         """
-        require(if_given(one_of, "over", over, OVER))
-        return rank_agents(self.scores, over=over or self.units)
+        return rank_agents(self.scores, over=self.units, draws=self.draws)
 
     headers = HEADERS  # of `lines`, after `names`
 
@@ -391,8 +397,21 @@ class Results:
 
     @property
     def units(self) -> str:
-        """Over what tests and ranks go: the instances of a sweep, or seeds."""
-        return "instances" if self.parameters and len(self.models) >= FEWEST else "seeds"
+        """Over what ranks go: the instances or settings of a sweep, or seeds."""
+        return self.find_units() if self.parameters and len(self.models) >= FEWEST else "seeds"
+
+    def find_units(self, x: str = "") -> str:
+        """What units with another value than that of x are: draws, or settings of parameters."""
+        drawn = len(self.parameters.get(INSTANCE, ())) >= FEWEST and x != INSTANCE
+        return "instances" if drawn else "settings"
+
+    @property
+    def draws(self) -> list[str] | None:
+        """The draw of each model; None without draws."""
+        if self.find_units() == "settings":
+            return None
+        points = [self.point(0, name) for name in self.models]
+        return [f"{point.base} {point.values.get(INSTANCE)}" for point in points]
 
     def profile(self) -> Profile:
         """Shares of runs with at most tau times the regret of the best agent on the model."""

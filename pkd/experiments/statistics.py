@@ -18,7 +18,7 @@ from pkd.model import ModelError
 from pkd.show.intervals import LEVEL, Interval, mean_interval, share_interval
 
 __all__ = [
-    "ALPHA", "Pair", "Profile", "compare_all", "compare_pair", "correct", "count_seeds",
+    "ALPHA", "Pair", "Profile", "average", "compare_all", "compare_pair", "correct", "count_seeds",
     "fit_slope", "list_ranks", "profile_performance", "rank_agents",
 ]  # fmt: skip
 
@@ -119,28 +119,47 @@ def count_seeds(comparisons: int = 1) -> int:
 
 
 def rank_agents(
-    scores: Mapping[str, np.ndarray], level: float = LEVEL, over: str = "seeds"
+    scores: Mapping[str, np.ndarray],
+    level: float = LEVEL,
+    over: str = "seeds",
+    draws: Sequence[str] | None = None,
 ) -> dict[str, Interval]:
     """The mean rank of each agent, 1 the best, ties shared; scores: (models, seeds) each.
 
-    Agents are ranked in every (model, seed). The interval is over seeds, of which each is the mean
-    over models, or over "instances", the models, of which each is the mean over seeds.
+    Agents are ranked in every (model, seed). The interval is over "seeds", of which each is the
+    mean over models, or else over models, of which each is the mean over seeds. draws: of each
+    model its draw, where models of one draw are one unit.
 
     >>> ranks = rank_agents({"a": np.array([[1.0, 2.0]]), "b": np.array([[3.0, 2.0]])})
     >>> float(ranks["a"].value), float(ranks["b"].value)
     (1.25, 1.75)
     """
-    rows = list_ranks(scores, over)
+    rows = list_ranks(scores, over, draws)
     return {name: mean_interval(np.array(row), level) for name, row in rows.items()}
 
 
-def list_ranks(scores: Mapping[str, np.ndarray], over: str = "seeds") -> dict[str, list[float]]:
+def list_ranks(
+    scores: Mapping[str, np.ndarray], over: str = "seeds", draws: Sequence[str] | None = None
+) -> dict[str, list[float]]:
     """The rank of each agent for each seed, the mean over the models, or the other way round."""
     table = _stack(scores)
     less = (table[:, None] > table).sum(axis=1)
     equal = (table[:, None] == table).sum(axis=1)
-    ranks = (less + (equal + 1) / 2).mean(axis=2 if over == "instances" else 1)
-    return dict(zip(scores, ranks.tolist(), strict=True))
+    ranks = less + (equal + 1) / 2
+    rows = ranks.mean(axis=1) if over == "seeds" else average(ranks.mean(axis=2), draws)
+    return dict(zip(scores, rows.tolist(), strict=True))
+
+
+def average(values: np.ndarray, draws: Sequence[str] | None) -> np.ndarray:
+    """The means of the last axis over models of one draw; draws None: as they are.
+
+    >>> average(np.array([1.0, 3.0, 7.0]), ["a", "a", "b"])
+    array([2., 7.])
+    """
+    if draws is None:
+        return values
+    _, places, sizes = np.unique(draws, return_inverse=True, return_counts=True)
+    return values @ np.eye(len(sizes))[places] / sizes
 
 
 def profile_performance(

@@ -26,12 +26,13 @@ import attrs
 from pkd.model import ModelError
 from pkd.problem import parse_options
 
-__all__ = ["Cell", "Point", "Sweep", "read_sweep", "spread"]
+__all__ = ["INSTANCE", "Cell", "Point", "Sweep", "read_sweep", "spread"]
 
 Cell = str | int | float
 Over = Mapping[str, Mapping[Cell, Mapping[str, Any]]]  # parameter: value: what it sets
 Spec = TypeVar("Spec", bound=Any)
-NAMES = {"seed": "instance"}  # the seed of a run has that column already
+INSTANCE = "instance"  # the parameter whose values are draws of a model
+NAMES = {"seed": INSTANCE}  # the seed of a run has that column already
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,11 @@ def list_sections(results: Results) -> list[dict[str, Any]]:
         lines = results.axis(x)
         rows = [[str(value), *(line.say(value) for line in lines.values())] for value in values]
         first = next(iter(lines.values()))
-        caption = (
-            "Mean regret at the end, and half of its 95% interval: of each value over "
-            f"{first.units} {first.what}."
-        )
+        over = f"over {first.units} {first.what}"
+        caption = f"Mean regret at the end, and half of its 95% interval: of each value {over}."
         shown = make_table([x, *lines], rows, caption, wide=True)
         figure = draw_axis(lines, x, min(results.arrays()["episodes"]))
-        title, said = f"Regret against {x}", _say_slopes(results, x)
+        title, said = f"Regret against {x}", _say_slopes(results, x, over)
         sections.append({"title": title, "said": said, "figure": figure, "table": shown})
     rows = [[format_number(cell) for cell in line] for line in results.lines]
     shown = make_table([*results.names, *HEADERS], rows)
@@ -59,7 +57,7 @@ def list_sections(results: Results) -> list[dict[str, Any]]:
     return [*sections, {"title": title, "said": "", "figure": None, "table": shown}]
 
 
-def _say_slopes(results: Results, x: str) -> str:
+def _say_slopes(results: Results, x: str, over: str) -> str:
     """The slopes on logarithmic axes in a sentence; "" where x or a regret has no logarithm."""
     try:
         slopes = results.slopes(x)
@@ -68,28 +66,31 @@ def _say_slopes(results: Results, x: str) -> str:
     told = "; ".join(
         f"{name} {one.value:.2f} ({say_interval(one, 2)})" for name, one in slopes.items()
     )
-    return f"Slope of log regret over log {x}, with its 95% interval: {told}."
+    return f"Slope of log regret over log {x}, with its 95% interval {over}: {told}."
 
 
 def rank_results(results: Results) -> dict[str, Any] | None:
     """The ranks in an experiment; None where runs are missing."""
     try:
-        return rank(results.scores, results.guarantees, results.units)
+        return rank(results.scores, results.guarantees, results.units, results.draws)
     except ModelError:
         return None
 
 
 def rank(
-    scores: Mapping[str, np.ndarray], guarantees: Mapping[str, str], units: str
+    scores: Mapping[str, np.ndarray],
+    guarantees: Mapping[str, str],
+    units: str,
+    draws: Sequence[str] | None = None,
 ) -> dict[str, Any] | None:
     """The mean rank of each agent, and what tests say about these ranks.
 
-    scores: (models, seeds) each; units: what intervals and tests are over.
+    scores: (models, seeds) each; units: what intervals and tests are over; draws: of each model.
     """
     models = len(next(iter(scores.values())))
     if len(scores) < 2 or models < 2:
         return None
-    ranks = rank_agents(scores, over=units)
+    ranks = rank_agents(scores, over=units, draws=draws)
     rows = [
         [name, guarantees[name], f"{one.value:.3g}", say_interval(one, 3)]
         for name, one in ranks.items()
@@ -98,5 +99,5 @@ def rank(
     caption = f"Ranks by regret over {models} models; 1 is the least regret."
     headers = ["agent", "guarantee", "mean rank", f"95% interval over {units}"]
     table = make_table(headers, sorted(rows, key=lambda row: means[row[0]]), caption)
-    pairs = compare_all(list_ranks(scores, units), units)
+    pairs = compare_all(list_ranks(scores, units, draws), units)
     return {"said": judge(means, pairs, "mean rank"), "table": table}

@@ -11,6 +11,7 @@ from pkd.show.intervals import FEW, Interval
 
 __all__ = ["Pairs", "count", "judge", "say_interval", "say_number"]
 
+HUGE = 1e9  # from which on a number is said by its first digits
 Pairs = Mapping[tuple[str, str], Pair]
 
 
@@ -44,13 +45,15 @@ def say_interval(found: Interval, digits: int = 6) -> str:
 
 
 def say_number(value: object, digits: int = 6) -> str:
-    """Some digits; rounding noise is 0.
+    """Some digits, and all those of a whole part that is not huge; rounding noise is 0.
 
-    >>> say_number(2 / 3), say_number(1e-14), say_number("exact")
-    ('0.666667', '0', 'exact')
+    >>> say_number(2 / 3), say_number(21493.2, 4), say_number(1e-14), say_number("exact")
+    ('0.666667', '21493', '0', 'exact')
     """
     if not isinstance(value, float):
         return str(value)
+    if 10**digits <= abs(value) < HUGE:
+        return f"{value:.0f}"
     return f"{value:.{digits}g}" if abs(value) > 1e-12 else "0"
 
 

@@ -41,7 +41,7 @@ class Line(NamedTuple):
     x: list[Any]
     regret: Interval  # (values of x,) each
     units: int  # the fewest that an interval is over
-    what: str  # "instances" or "seeds"
+    what: str  # "instances", "settings" or "seeds"
     style: Style
 
     def say(self, value: Any) -> str:

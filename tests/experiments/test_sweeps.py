@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tomllib
 from pathlib import Path
@@ -157,6 +158,28 @@ def test_an_interval_of_a_sweep_is_over_instances_and_not_over_runs() -> None:
     assert line.regret.high - line.regret.value == pytest.approx([half, 2 * half])
 
 
+def test_models_of_one_draw_are_one_unit() -> None:
+    """Twelve models at each n, but only three draws: twelve would make the interval too narrow."""
+    cells, points, runs = [], {}, []
+    level = (1.0, 2.0, 6.0)
+    for n, i, law in itertools.product((1, 2), range(3), range(4)):
+        label = f"m n={n} instance={i} law={law}"
+        points[label] = Point("m", {"n": n, "instance": i, "law": law})
+        for agent, seed in itertools.product("ab", range(2)):
+            cells.append((label, agent, seed))
+            runs.append(make_run(n * level[i] + law + (agent == "b"), seed))
+    found = Results(cells, runs.__getitem__, points, {a: Point(a) for a in "ab"})
+    line = found.axis("n")["a"]
+    half = stats.t.ppf(0.975, 2) * np.std(level, ddof=1) / np.sqrt(3)
+    assert (line.units, line.what) == (3, "instances")
+    assert line.regret.value.tolist() == pytest.approx([4.5, 7.5])
+    assert line.regret.high - line.regret.value == pytest.approx([half, 2 * half])
+    assert found.pairs("instances")["a", "b"].seeds == 3
+    assert found.axis("instance")["a"].what == "settings"
+    other = found.select(instance=0)
+    assert (other.axis("n")["a"].units, other.axis("n")["a"].what) == (4, "settings")
+
+
 def test_fewer_than_three_instances_leave_an_interval_over_seeds() -> None:
     found = make_results(lambda n, i, s, a: n + 100 * i + s, (1, 2), (0, 1), seeds=3)
     line = found.axis("n")["a"]
@@ -185,6 +208,10 @@ def test_the_slope_in_a_parameter_is_fitted_within_instances(power: float) -> No
     assert found.slopes("n")["a"][:] == pytest.approx((power,) * 3)
     with pytest.raises(pkd.ModelError, match="a slope needs positive regret"):
         make_results(lambda n, i, s, a: 0.0, (1, 2), range(3)).slopes("n")
+    found = make_results(lambda n, i, s, a: i * n**power, (1, 2, 4), range(4))
+    assert found.slopes("n")["a"][:] == pytest.approx((power,) * 3)  # nothing is lost in the first
+    with pytest.raises(pkd.ModelError, match="a slope needs positive regret"):
+        make_results(lambda n, i, s, a: (i + n - 1) * i, (1, 2), range(-1, 2)).slopes("n")
 
 
 def test_pairs_over_instances_have_one_number_for_each() -> None:

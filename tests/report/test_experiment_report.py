@@ -60,7 +60,7 @@ def test_every_line_has_the_mean_of_the_seeds_and_a_guarantee(folder: Path, text
     for agent, guarantee in (("Certified", "certified"), ("Q", "no guarantee")):
         for model in results.models:
             mean = sum(float(run.regret[-1]) for run in results.runs(model, agent)) / 2
-            cells = [agent, guarantee, "[a-z]*", re.escape(f"{mean:.6g}")]
+            cells = [agent, guarantee, "[a-z]*", re.escape(f"{mean:.4g}")]
             assert re.search(r"</td>\s*<td[^>]*>".join(cells), text)
 
 
