@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pkd.cli.arguments import (
+    add_findings,
     add_model,
     amount,
     as_number,
@@ -36,13 +37,14 @@ from pkd.cli.arguments import (
 from pkd.cli.bound import Bounds, Curves
 from pkd.cli.commands import add_command, find_command, list_commands
 from pkd.cli.config import Origin, insert_experiment_file
-from pkd.cli.output import save_figure, table, write_csv, write_files
+from pkd.cli.output import save_figure, table, write_csv, write_files, write_findings
 from pkd.model import ModelError
 from pkd.words.models import FlagParser
 
 __all__ = [
     "Bounds",
     "Curves",
+    "add_findings",
     "add_model",
     "amount",
     "as_number",
@@ -58,6 +60,7 @@ __all__ = [
     "writable",
     "write_csv",
     "write_files",
+    "write_findings",
 ]
 
 BAD_INPUT, INTERRUPTED = 2, 130

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pkd.cli.arguments import (
     add_delta,
+    add_findings,
     add_model,
     add_policy,
     find_model,
@@ -26,7 +27,7 @@ from pkd.cli.arguments import (
     fraction,
     writable,
 )
-from pkd.cli.output import Cell, table, write_csv
+from pkd.cli.output import Cell, table, write_csv, write_findings
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv", type=writable, metavar="FILE", help="write the samples and radii of all features"
     )
+    add_findings(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,6 +91,22 @@ def run(args: argparse.Namespace) -> int:
         print(f"the robust plan is in {args.save}{earns}")
     if args.csv is not None:
         write_csv(args.csv, COLUMNS, rows)
+    said = [f"{certificate.sentence[0].upper()}{certificate.sentence[1:]}."]
+    if tested is not None:
+        said.append(
+            "No dependence was found in the log that would speak against this."
+            if tested.ok
+            else f"The log breaks the assumptions: {'; '.join(tested.findings)}."
+        )
+    if log.unseen:
+        said.append(f"There are {log.summary().splitlines()[-1]}.")
+    advice = _advise(certificate, more, args.share)
+    wanted = sorted(((row[0], row[1], row[3]) for row in rows), key=lambda row: -float(row[2]))
+    write_findings(
+        args.findings, args.typed, f"What the log proves of {found.name}", said,
+        [("What is known, and what to sample.", ("feature", "samples", "more samples"), wanted)],
+        advice=[f"Proof: {advice}."],
+    )  # fmt: skip
     return 1 if certificate.rejected else 0
 
 

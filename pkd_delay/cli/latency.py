@@ -39,6 +39,7 @@ LATE = {  # the flags of what comes late
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     cli.add_model(parser)
+    cli.add_findings(parser)
     group = parser.add_argument_group("latency")
     longest, late = "the longest delay (default: 4)", ("observations", "actions")
     group.add_argument("--up-to", type=cli.positive, default=4, metavar="D", help=longest)
@@ -71,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
     for sentence in study.sentences():
         print(sentence)
     cli.write_files(args.csv, headers, rows, args.plot, study.draw)
+    caption = f"What an episode of {study.name} is worth, by {study.axis}."
+    cli.write_findings(
+        args.findings, args.typed, "What lateness costs", study.say_plainly(),
+        [(caption, headers, rows)], draw=study.draw, advice=study.advise(),
+    )  # fmt: skip
     return 1 if study.refuted else 0
 
 

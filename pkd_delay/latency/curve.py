@@ -181,6 +181,43 @@ class Latency:
             found.append(self._say_certified_sensor())
         return found
 
+    def say_plainly(self) -> list[str]:
+        """The same sentences with the answer first: whether a faster sensor pays."""
+        said = [f"{text[0].upper()}{text[1:].rstrip('.')}." for text in self.sentences()]
+        if self.certified and self.sensor_price is not None and not self.refuted:
+            return [*self._say_undecided(), said[-1], *said[:-1]]
+        if not self.certified and self.sensor_price is not None:
+            return said[::-1]
+        return said
+
+    def _say_undecided(self) -> list[str]:
+        """The answer where the data give none, with what is likely."""
+        if len(self.find_best()) == 1:
+            return []
+        price = self.sensor_price or 0.0
+        said = f"At {price:.4g} per tick the data do not decide yet which sensor is best"
+        drawn = [(line.tick, line.drawn) for line in self.lines if line.drawn is not None]
+        pays = [str(tick) for tick, (low, _) in drawn if low > price]
+        loses = [str(tick) for tick, (_, high) in drawn if high < price]
+        if pays:
+            said += f"; a faster one likely pays for tick {' and '.join(pays)} (no guarantee)"
+        if loses:
+            said += f"; it likely does not pay for tick {' and '.join(loses)} (no guarantee)"
+        return [f"{said}."]
+
+    def advise(self) -> list[str]:
+        """What to measure next."""
+        if self.refuted:
+            return ["Lateness: the log breaks an assumption, so first find a finer feature."]
+        if self.planned:
+            return []
+        if not self.certified:
+            text = (
+                "these numbers take the law of the model for the truth. A log says what is proved"
+            )
+            return [f"Lateness: {text} (--log FILE)."]
+        return [f"Lateness: {text}" for text in self._say_prices() if "unknown" in text][:1]
+
     def _say_prices(self) -> list[str]:
         """Each tick in words: what it surely costs, what it likely costs, and whether it pays."""
         verdicts = self.find_paying()
@@ -210,7 +247,8 @@ class Latency:
         middle = sum(drawn) / 2
         edge = low if middle > price else high
         times = max((edge - middle) / (price - middle), 1.0) ** 2
-        return f"{said}: about {times:.2g} times the data would tell (an estimate)."
+        many = f"{times:.2g}" if times < 100 else f"{times:,.0f}"
+        return f"{said}: about {many} times the data would tell (an estimate)."
 
     def _say_certificate(self) -> str:
         """All lines that stand on the same sets of laws hold together."""
