@@ -17,6 +17,8 @@ import argparse
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
+import attrs
+
 from pkd.cli.arguments import (
     add_delta,
     add_findings,
@@ -42,6 +44,12 @@ COLUMNS = ("feature", "samples", "radius", "more samples")
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--log", metavar="FILE", help="a CSV file of samples, columns z and x")
+    parser.add_argument(
+        "--censored",
+        action="store_true",
+        help="cells such as >=5, or a column `censored`, say that an outcome was at least so "
+        "large: a demand on a day that was sold out",
+    )
     add_policy(parser, "the best possible policy")
     add_delta(parser, "the statement")
     parser.add_argument(
@@ -62,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
     if args.log is None:
         raise ModelError("no log was named; expected --log FILE, a CSV file of samples")
     import pkd
+    from pkd.transforms import Censored
 
+    if args.censored:
+        found = attrs.evolve(found, model=Censored(found.model))
     model = pkd.compile(found.model)
     log = pkd.read_log(args.log, model)
     policy = None if args.policy is None else find_policy(found, args.policy)
