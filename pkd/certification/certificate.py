@@ -30,6 +30,7 @@ from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy, check_schedule
 from pkd.planning.simulation import RandomisedError, refuse_weights
 from pkd.planning.under_policy import UnderPolicy
+from pkd.progress import working
 from pkd.results.policies import read_policy
 from pkd.show.tables import format_table
 
@@ -185,13 +186,14 @@ def certify(
     counts = compiled.name_counts(counts)
     log = counts if isinstance(counts, Mapping) else as_log(compiled, counts)
     found = check_log(compiled.model, log) if isinstance(log, Log) else None
-    sets = Unrefuted(compiled, log, delta)
-    robust, high = sets.plan_least(), sets.best()
-    if policy is None:
-        question = Question(sets, None)
-        return Certificate(robust.value, high, None, None, delta, robust, question, found)
-    question = _ask(sets, log, delta, _read_policy(policy, compiled))
-    own = question.interval()
+    with working(f"certifying {compiled.n_states:,} states over {compiled.horizon} steps"):
+        sets = Unrefuted(compiled, log, delta)
+        robust, high = sets.plan_least(), sets.best()
+        if policy is None:
+            question = Question(sets, None)
+            return Certificate(robust.value, high, None, None, delta, robust, question, found)
+        question = _ask(sets, log, delta, _read_policy(policy, compiled))
+        own = question.interval()
     return Certificate(robust.value, high, *own, delta, robust, question, found)
 
 

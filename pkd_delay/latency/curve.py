@@ -16,6 +16,7 @@ import numpy as np
 
 import pkd
 from pkd.expect import require, whole
+from pkd.explore import TooLargeError
 from pkd_delay.delayed import Delayed
 from pkd_delay.latency.difference import PaidProblem, draw_laws, fit_payments
 from pkd_delay.laws.kernel import DelayChain, DelayKernel, Lags
@@ -336,17 +337,41 @@ def strip(problem: pkd.Problem) -> pkd.Problem:
 Make = Callable[[pkd.Problem], pkd.Problem]  # one transformation of the problem
 
 
-def measure(problem: pkd.Problem, ticks: Iterable[tuple[int | str, Make]]) -> list[DelayCost]:
+def _compile_all(
+    problem: pkd.Problem,
+    ticks: Iterable[tuple[int | str, Make]],
+    tell: Callable[[str], None] | None,
+) -> Iterator[tuple[int | str, Make, pkd.Problem, Any]]:
+    """Each transformation, compiled. One that is too large is told, and so all later ticks end."""
+    refused = False
+    for tick, make in ticks:
+        if refused and isinstance(tick, int):
+            continue
+        late = make(problem)
+        try:
+            yield tick, make, late, pkd.compile(late.model())
+        except TooLargeError as error:
+            if tell is None:
+                raise
+            refused = True
+            tell(f"a delay of {tick} is left out: {error}")
+
+
+def measure(
+    problem: pkd.Problem,
+    ticks: Iterable[tuple[int | str, Make]],
+    tell: Callable[[str], None] | None = None,
+) -> list[DelayCost]:
     """The exact optimum of each transformation, and what ignoring it leaves.
 
-    `problem` is what an agent that ignores the lateness believes in.
+    `problem` is what an agent that ignores the lateness believes in. tell: takes what is said of
+    delays that are too large; None: that is an error.
     """
     base = strip(problem)
     plan = pkd.plan(pkd.compile(base.model()), base.law())
     lines = []
-    for tick, make in ticks:
-        late = make(problem)
-        compiled, law = pkd.compile(late.model()), late.law()
+    for tick, _, late, compiled in _compile_all(problem, ticks, tell):
+        law = late.law()
         value, ignoring = pkd.plan(compiled, law).value, None
         if compiled.n_states <= MOST_FOLLOWED:
             ignoring = float(pkd.evaluate(compiled, law, Blind(compiled.model, plan)))
@@ -386,7 +411,11 @@ def _count_states(late: Delayed) -> float:
 
 
 def measure_certified(
-    problem: pkd.Problem, counts: Counts, ticks: Iterable[tuple[int | str, Make]], delta: float
+    problem: pkd.Problem,
+    counts: Counts,
+    ticks: Iterable[tuple[int | str, Make]],
+    delta: float,
+    tell: Callable[[str], None] | None = None,
 ) -> list[DelayCost]:
     """Certified bounds on the optimum of each transformation, from counts of the features.
 
@@ -401,9 +430,8 @@ def measure_certified(
     lines: list[DelayCost] = []
     values: np.ndarray | None = None  # of the tick before, under each law that was drawn
     last: Make | None = None
-    for tick, make in ticks:
-        model = make(problem).model()
-        compiled = pkd.compile(model)
+    for tick, make, late, compiled in _compile_all(problem, ticks, tell):
+        model = late.model()
         few = compiled.n_states <= MOST_STATES
         policy = Blind(model, plan) if few else None
         found = pkd.certify(compiled, counts, policy=policy, delta=delta)
