@@ -30,7 +30,9 @@ from pkd.files.policies import adapt_policy
 from pkd.model import ModelError
 from pkd.planning.plan import Model, Plan, Policy, check_schedule
 from pkd.planning.simulation import RandomisedError, refuse_weights
+from pkd.planning.stationary import EndlessBounds, Interval
 from pkd.planning.under_policy import UnderPolicy
+from pkd.progress import working
 from pkd.results.policies import read_policy
 from pkd.show.tables import format_table
 
@@ -103,6 +105,32 @@ class Certificate:
     def gap(self) -> float:
         """high - low. Without a policy, the robust plan is that close to V*."""
         return self.high - self.low
+
+    @property
+    def gain(self) -> Interval | None:
+        """Bounds on the best average reward per step of a run that never stops.
+
+        They hold with the same confidence, together with everything else here. None: episodes
+        end by themselves, are discounted, or are too short to see the states come back.
+
+        >>> import pkd
+        >>> tosses = [[[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.0, 1.0]]]
+        >>> coin = pkd.TabularMDP(tosses, [[0.0, -1.0], [1.0, -1.0]], horizon=50)
+        >>> counts = {(s, 0): {0: 500, 1: 500} for s in (0, 1)}
+        >>> found = pkd.certify(coin, counts | {(0, 1): {0: 9}, (1, 1): {1: 9}}).gain
+        >>> found.low < 0.5 < found.high  # heads in half of the steps
+        True
+        """
+        sets = self._question.sets
+        engine = sets.compiled.explicit
+        if isinstance(engine.model, UnderPolicy) or engine.rewards:
+            return None
+        if engine is not sets.compiled:
+            counts = sets.compiled.named_counts(sets.tally)
+            sets = Unrefuted(engine, counts, self.delta)
+        bounds = EndlessBounds(engine, sets.low, None)
+        # Narrowed sets hold for V* of the horizon alone, so the whole sets stand here.
+        return None if bounds.discount < 1 else bounds.find_gain(sets.low, sets.high)
 
     @property
     def sentence(self) -> str:
@@ -201,13 +229,14 @@ def certify(
     counts = compiled.name_counts(counts)
     log = counts if isinstance(counts, Mapping) else as_log(compiled, counts)
     found = check_log(compiled.model, log) if isinstance(log, Log) else None
-    sets = Unrefuted(compiled, log, delta)
-    robust, high = sets.plan_least(), sets.best()
-    if policy is None:
-        question = Question(sets, None)
-        return Certificate(robust.value, high, None, None, delta, robust, question, found)
-    question = _ask(sets, log, delta, _read_policy(policy, compiled))
-    own = question.interval()
+    with working(f"certifying {compiled.n_states:,} states over {compiled.horizon} steps"):
+        sets = Unrefuted(compiled, log, delta)
+        robust, high = sets.plan_least(), sets.best()
+        if policy is None:
+            question = Question(sets, None)
+            return Certificate(robust.value, high, None, None, delta, robust, question, found)
+        question = _ask(sets, log, delta, _read_policy(policy, compiled))
+        own = question.interval()
     return Certificate(robust.value, high, *own, delta, robust, question, found)
 
 

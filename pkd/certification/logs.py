@@ -23,6 +23,7 @@ from pkd.files.atomic import write_csv
 from pkd.files.logs import Table, is_frame, read_table
 from pkd.model import ModelError
 from pkd.planning.plan import Model
+from pkd.transforms.censored import Censored
 
 __all__ = ["Log", "as_log", "read_log"]
 
@@ -34,6 +35,8 @@ FEATURE = ("z", "feature", "features", "context", "key")
 OUTCOME = ("x", "x'", "x_next", "next", "outcome", "value", "reward", "result")
 NUMBER = ("count", "counts", "samples")
 CONTEXT = ("state", "y", "action", "a")  # known beforehand: what follows must not depend on it
+AT_LEAST = ">="
+TRUE = frozenset({"1", "1.0", "true", "yes", "y"})
 CLOSE = 0.3  # how like a name must be to be the nearest one, from 0 to 1
 
 
@@ -99,8 +102,9 @@ def read_log(log: Any, model: Model) -> Log:
 
     log: a path, a pandas or polars frame, or anything with the interchange protocol of frames. A
     cell is a Python literal, a word, or the label of a feature or an outcome. A third column
-    `count` may say how often. Separators , ; tab and |, UTF-8, UTF-16 and Latin-1 are read, with
-    or without a byte-order mark. Cells that the model does not know are refused with their lines.
+    `count` may say how often. For a model in `pkd.transforms.Censored` a cell may say >=5.
+    Separators , ; tab and |, UTF-8, UTF-16 and Latin-1 are read, with or without a byte-order mark.
+    Cells that the model does not know are refused with their lines.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp(), "tosses.csv")
@@ -108,8 +112,34 @@ def read_log(log: Any, model: Model) -> Log:
     >>> dict(read_log(file, "gambler"))
     {'coin': {'heads': 1.0, 'tails': 1.0}}
     """
-    table = read_table(log)
-    return _count(compile(model), _list_entries(table), table.source, table.unit)
+    table, compiled = read_table(log), compile(model)
+    if isinstance(compiled.model, Censored):
+        return _read_censored(table, compiled, compiled.model)
+    return _count(compiled, _list_entries(table), table.source, table.unit)
+
+
+def _read_censored(table: Table, compiled: Compiled, model: Censored) -> Log:
+    """A log of the base in which an outcome may be "at least": a cell >=5, or a mark beside 5."""
+    outcomes, marks = table.find(OUTCOME), table.find(("censored",))
+    if outcomes is None:
+        list(_list_entries(table))  # refuses a table without the columns of a log
+    limits = [str(x).strip().startswith(AT_LEAST) for x in outcomes or ()]
+    if marks is not None:
+        limits = [
+            a or str(b).strip().casefold() in TRUE for a, b in zip(limits, marks, strict=True)
+        ]
+    name = next(name for name in OUTCOME if name in table.columns)
+    plain = [str(x).strip().removeprefix(AT_LEAST).strip() for x in outcomes or ()]
+    of_base = attrs.evolve(table, columns={**table.columns, name: plain})
+    read = _count(compile(model.base), _list_entries(of_base), table.source, table.unit)
+    if read.order is None:
+        raise ModelError(f"{table.source} has counts; expected one line for each sample")
+    entries = (
+        _Entry(place, _Given(coin), _Given(x), 1.0, context)
+        for place, (z, value, context), limit in zip(table.places, read.order, limits, strict=True)
+        for coin, x in model.list_samples(z, value, censored=limit)
+    )
+    return _count(compiled, entries, table.source, table.unit)
 
 
 def as_log(model: Model, log: Any) -> Log:
@@ -344,6 +374,11 @@ class _Reader:
             if given.value == "":
                 return f"there is no {'outcome' if after else 'feature'}"
             what = f"cannot follow {after}" if after else "is no feature of the model"
+            if str(given.value).startswith(AT_LEAST):
+                return (
+                    f"{given.value!r} {what}; a log that says 'at least' needs --censored, or "
+                    "pkd.transforms.Censored around the model"
+                )
             return f"{given.value!r} {what}; {names.nearest(given)}"
 
         self._refuse(entry, (repr(given.value), after), say)

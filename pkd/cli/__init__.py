@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pkd.cli.arguments import (
+    add_findings,
     add_model,
     amount,
     as_number,
@@ -44,6 +45,7 @@ from pkd.cli.output import (
     table,
     write_csv,
     write_files,
+    write_findings,
 )
 from pkd.model import ModelError
 from pkd.words.models import FlagParser
@@ -51,6 +53,7 @@ from pkd.words.models import FlagParser
 __all__ = [
     "Bounds",
     "Curves",
+    "add_findings",
     "add_model",
     "amount",
     "as_number",
@@ -68,6 +71,7 @@ __all__ = [
     "writable",
     "write_csv",
     "write_files",
+    "write_findings",
 ]
 
 BAD_INPUT, INTERRUPTED = 2, 130

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pkd
 
 __all__ = [
-    "EPISODES", "add_delta", "add_learning", "add_model", "add_policy", "amount", "as_number",
-    "ending", "episodes", "find_model", "find_policy", "find_problem", "fraction",
+    "EPISODES", "add_delta", "add_findings", "add_learning", "add_model", "add_policy", "amount",
+    "as_number", "ending", "episodes", "find_model", "find_policy", "find_problem", "fraction",
     "model_arguments", "picture", "positive", "read_runs", "rule", "say_remarks", "schedule",
     "seed", "writable",
 ]  # fmt: skip
@@ -213,6 +213,16 @@ def ending(endings: Sequence[str]) -> Callable[[str], Path]:
 picture = ending([f".{kind}" for kind in PICTURES])
 
 
+def add_findings(parser: argparse.ArgumentParser) -> None:
+    """--findings FILE, for a page of several commands."""
+    parser.add_argument(
+        "--findings",
+        type=ending([".json"]),
+        metavar="FILE",
+        help="keep what was found for a page for those who decide: pkd report FILE ...",
+    )
+
+
 def add_policy(parser: argparse.ArgumentParser, otherwise: str) -> None:
     """--policy module:function or FILE."""
     parser.add_argument(
@@ -242,4 +252,3 @@ def find_policy(found: Found, word: str) -> pkd.Plan | Callable[..., Any]:
     if not callable(act):
         raise ModelError(f"--policy {word} is {type(act).__name__}; expected a function")
     return adapt_policy(found.model, act, typed=True)
-

@@ -17,8 +17,11 @@ import argparse
 from decimal import ROUND_FLOOR, Context
 from typing import TYPE_CHECKING
 
+import attrs
+
 from pkd.cli.arguments import (
     add_delta,
+    add_findings,
     add_model,
     add_policy,
     find_model,
@@ -26,7 +29,7 @@ from pkd.cli.arguments import (
     fraction,
     writable,
 )
-from pkd.cli.output import Cell, make_records, print_json, table, write_csv
+from pkd.cli.output import Cell, make_records, print_json, table, write_csv, write_findings
 from pkd.model import ModelError
 
 if TYPE_CHECKING:
@@ -41,6 +44,12 @@ COLUMNS = ("feature", "samples", "radius", "more samples")
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--log", metavar="FILE", help="a CSV file, columns z and x, or a saved run")
+    parser.add_argument(
+        "--censored",
+        action="store_true",
+        help="cells such as >=5, or a column `censored`, say that an outcome was at least so "
+        "large: a demand on a day that was sold out",
+    )
     add_policy(parser, "the best possible policy")
     add_delta(parser, "the statement")
     parser.add_argument(
@@ -53,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv", type=writable, metavar="FILE", help="write the samples and radii of all features"
     )
+    add_findings(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
     if args.log is None:
         raise ModelError("no log was named; expected --log FILE, a CSV file of samples")
     import pkd
+    from pkd.transforms import Censored
 
+    if args.censored:
+        found = attrs.evolve(found, model=Censored(found.model))
     model = pkd.compile(found.model)
     if args.log.endswith(".npz"):
         from pkd.certification.logs import as_log
@@ -98,6 +111,22 @@ def run(args: argparse.Namespace) -> int:
             print(f"the robust plan is in {args.save}{earns}")
     if args.csv is not None:
         write_csv(args.csv, COLUMNS, rows)
+    said = [f"{certificate.sentence[0].upper()}{certificate.sentence[1:]}."]
+    if tested is not None:
+        said.append(
+            "No dependence was found in the log that would speak against this."
+            if tested.ok
+            else f"The log breaks the assumptions: {'; '.join(tested.findings)}."
+        )
+    if log.unseen:
+        said.append(f"There are {log.summary().splitlines()[-1]}.")
+    advice = _advise(certificate, more, args.share)
+    wanted = sorted(((row[0], row[1], row[3]) for row in rows), key=lambda row: -float(row[2]))
+    write_findings(
+        args.findings, args.typed, f"What the log proves of {found.name}", said,
+        [("What is known, and what to sample.", ("feature", "samples", "more samples"), wanted)],
+        advice=[f"Proof: {advice}."],
+    )  # fmt: skip
     return 1 if certificate.rejected else 0
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     optimum = (best or pkd.plan(compiled, law)).value
     numbers = {
         "value of the policy": float(value),
-        "standard deviation of the return": math.sqrt(value.variance),
+        "standard deviation of the return": _find_deviation(value),
         "optimal value": optimum,
         "loss": max(optimum - value, 0.0),
     }
@@ -89,8 +90,21 @@ def run(args: argparse.Namespace) -> int:
         print_json({"model": found.name, "policy": args.policy, **told})
         return 0
     print(f"{name}, {args.policy or 'the optimal plan'}, {found.model.horizon} steps, exact")
-    print(table(["number", "per episode"], [list(row) for row in numbers.items()]))
+    print(
+        table(["number", "per episode"], [[k, "" if v is None else v] for k, v in numbers.items()])
+    )
     return 0
+
+
+def _find_deviation(value: pkd.Evaluation) -> float | None:
+    """The standard deviation; None where only this is too large to compute."""
+    from pkd.explore.limits import TooLargeError
+
+    try:
+        return value.deviation
+    except TooLargeError as error:
+        print(f"pkd: no standard deviation: {error}", file=sys.stderr)
+        return None
 
 
 def _play(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ __all__ = [
     "table",
     "write_csv",
     "write_files",
+    "write_findings",
 ]
 
 
@@ -81,6 +83,29 @@ def write_files(
     if csv is not None:
         write_csv(csv, headers, rows)
     draw_file(plot, draw, csv)
+
+
+def write_findings(
+    path: Path | None,
+    typed: Sequence[str],
+    title: str,
+    said: Iterable[str],
+    tables: Iterable[tuple[str, Sequence[str], Iterable[Sequence[Cell]]]] = (),
+    *,
+    draw: Callable[[], Figure] | None = None,
+    advice: Iterable[str] = (),
+) -> None:
+    """Writes what was found for `pkd report`, if that was asked for; typed: the command's words.
+
+    tables: (caption, headers, rows) of each.
+    """
+    if path is None:
+        return
+    from pkd.report.decision import make_findings
+
+    words = shlex.join(["pkd", *typed])
+    figure = None if draw is None else draw()
+    make_findings(title, said, tables, figure=figure, advice=advice, command=words).write(path)
 
 
 def draw_file(plot: Path | None, draw: Callable[[], Figure], csv: Path | None = None) -> None:

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pkd.cli.arguments import (
+    add_findings,
     add_model,
     amount,
     find_model,
@@ -31,7 +32,7 @@ from pkd.cli.arguments import (
     positive,
     writable,
 )
-from pkd.cli.output import draw_file, print_json, table
+from pkd.cli.output import draw_file, print_json, table, write_findings
 from pkd.model import ModelError
 from pkd.problem import Found
 from pkd.progress import line
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     import pkd
     from pkd.engine import Compiled
+    from pkd.files.policies import Row
 
 HELP = "plan under the true law: value and policy"
 MOMENT = 2.0  # seconds
@@ -72,6 +74,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--save", type=_refuse_saving, help=argparse.SUPPRESS)
     parser.add_argument("--plot", type=picture, metavar="FILE", help="draw the policy")
+    add_findings(parser)
     group = parser.add_argument_group("bounds, for models that have a planner within a gap")
     close = "bounds that are at most this part of the optimum apart, such as 0.01"
     group.add_argument("--gap", type=amount, metavar="G", help=close)
@@ -112,7 +115,38 @@ def run(args: argparse.Namespace) -> int:
         plan.to_csv(args.csv)
     _print(args, found, name, plan, policy)
     draw_file(args.plot, lambda: draw(found, plan), args.csv)
+    if args.findings is not None:
+        _tell(args, found, plan)
     return 0
+
+
+def _tell(args: argparse.Namespace, found: Found, plan: pkd.Plan) -> None:
+    """The policy for those who decide: the states that it reaches, with the model's labels."""
+    from pkd.files.policies import merge_rows
+
+    label, steps = found.model, found.model.horizon
+
+    def words(row: Row) -> tuple[str, str]:
+        return label.x_label(row.state["x"]), label.y_label(row.state["y"])
+
+    rows = [
+        (
+            str(row.step) if row.step == until else f"{row.step} to {until}",
+            "; ".join(word for word in words(row) if word not in ("", "None")),
+            label.action_label(row.action),
+        )
+        for row, until in merge_rows(plan.list_rows())
+    ]
+    said = [f"The best policy earns {plan.value:.6g} on average in an episode of {steps} steps."]
+    if plan.truth is not None:
+        said.append("This takes the law of the model for the truth.")
+    write_findings(
+        args.findings, args.typed, f"What to do in {found.name}", said,
+        [("What the policy does, in the states that it reaches.",
+          ("steps", "situation", "action"), rows)],
+        draw=lambda: draw(found, plan),
+        advice=["Policy: pkd certify says what your data prove of it."],
+    )  # fmt: skip
 
 
 def _bound(args: argparse.Namespace, found: Found, limits: dict[str, float]) -> int:

@@ -1,5 +1,10 @@
-"""Makes one page of an experiment, or of saved runs: the question, the table, a figure per model.
+"""Makes one page of an experiment, or of saved runs: the question, the table, a figure per model;
+or one of what other commands found, in plain words, for those who decide.
 
+  pkd fit-delay arrivals.csv --findings delay.json
+  pkd latency inventory --log sales.csv --sensor-price .5 --findings price.json
+  pkd certify inventory --log sales.csv --findings proof.json
+  pkd report delay.json price.json proof.json --title "A faster sensor?" --out decision.html
   pkd experiment riverswim
   pkd report out/riverswim --out riverswim.html
   pkd report run-*.npz --out inventory.html
@@ -25,7 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="+",
         metavar="WHAT",
-        help="the folder of an experiment, or files that pkd learn --save or Run.save wrote",
+        help="the folder of an experiment, files that pkd learn --save or Run.save wrote, or files "
+        "of --findings",
     )
     parser.add_argument(
         "--out",
@@ -34,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the page (default: report.html)",
     )
+    parser.add_argument("--title", default="", help="the heading of a page of findings")
     parser.add_argument(
         "--trust",
         action="store_true",
@@ -51,6 +58,13 @@ def run(args: argparse.Namespace) -> int:
     from pkd import report
     from pkd.files.atomic import write_text
 
+    if all(path.endswith(".json") for path in args.runs):
+        found = report.read_findings(args.runs)
+        write_text(args.out, report.write_decision(found, args.title))
+        print(f"{args.out}: the findings of {len(found)} command{'s' if len(found) > 1 else ''}")
+        return 0
+    if args.title:
+        raise ModelError("--title is for a page of findings; an experiment has its own")
     content = report.read_folder(folders[0]) if folders else report.read_runs(read_runs(args.runs))
     write_text(args.out, report.write_page(content, trust=args.trust))
     many = len(content.results or content.runs)

@@ -44,6 +44,7 @@ __all__ = [
     "Row",
     "StateView",
     "adapt_policy",
+    "merge_rows",
     "state_views",
     "write_policy_csv",
     "write_policy_json",
@@ -131,7 +132,7 @@ def write_policy_csv(path: str | Path, rows: Iterable[Row], label: Label) -> int
     oldest entry first. A column that is empty everywhere is left out. Where the words of a part or
     of the actions do not tell its values apart, its column is `x (typed)` and holds JSON.
     """
-    found = _merge(rows)
+    found = merge_rows(rows)
     parts = tuple(found[0].row.state) if found else ()
     states = {
         part: _write_part(part, (one.row.state[part] for one in found), label) for part in parts
@@ -161,7 +162,7 @@ def write_policy_csv(path: str | Path, rows: Iterable[Row], label: Label) -> int
 
 def write_policy_json(path: str | Path, rows: Iterable[Row], meta: Mapping[str, Any]) -> int:
     """Writes one JSON object with one row per line, whole or not at all; how many rows."""
-    found = _merge(rows)
+    found = merge_rows(rows)
     steps = _name_steps(found)
     valued = any(one.row.values for one in found)
     columns = [*steps, *meta["parts"], "action", *(("value", "values") if valued else ())]
@@ -199,7 +200,7 @@ def list_policy(rows: Iterable[Row]) -> list[dict[str, Any]]:
     >>> list_policy([Row(1, {"x": (3, "a"), "y": None}, "go", {"go": 2.0})])
     [{'step': 1, 'x.1': 3, 'x.2': 'a', 'y': None, 'action': 'go', 'value': 2.0, 'Q(go)': 2.0}]
     """
-    found = _merge(rows)
+    found = merge_rows(rows)
     steps, lines = _name_steps(found), []
     for row, until in found:
         line: dict[str, Any] = dict(zip(steps, (row.step, until), strict=False))
@@ -231,11 +232,11 @@ class _Merged(NamedTuple):
     until: int
 
 
-def _merge(rows: Iterable[Row]) -> list[_Merged]:
+def merge_rows(rows: Iterable[Row]) -> list[_Merged]:
     """Rows of one state with one action after the other as one; rows with values stay apart.
 
     >>> rows = [Row(h, {"x": 0}, action, {}) for h, action in enumerate("aabba", start=1)]
-    >>> [(one.row.step, one.until, one.row.action) for one in _merge(rows)]
+    >>> [(one.row.step, one.until, one.row.action) for one in merge_rows(rows)]
     [(1, 2, 'a'), (3, 4, 'b'), (5, 5, 'a')]
     """
     found: list[_Merged] = []

@@ -35,7 +35,6 @@ from pkd.tables.discounting import Discounted, find_discount_faults
 from pkd.tables.tabular import TabularMDP
 
 if TYPE_CHECKING:
-    from pkd.engine.compiled import Truth
     from pkd.engine.nodes.engine import NodeEngine
 
 
@@ -185,7 +184,8 @@ def make_stationary(plan: Plan, season: int | None = None) -> Stationary:
             if (x, y) not in rules:
                 rules[x, y] = h, plan.action(h, x, y)
     value = evaluate(plan.compiled, plan.truth.law, lambda h, x, y: rules[x, y][1])
-    bounds = _Bounds(plan.compiled.explicit, plan.truth, season)
+    engine = plan.compiled.explicit
+    bounds = EndlessBounds(engine, engine.truth(plan.truth.law).belief, season)
     best, mine = bounds.find(None), bounds.find(lambda h, x, y: rules[x, y][1])
     ends = bounds.discount == 1
     return Stationary(
@@ -200,11 +200,11 @@ def make_stationary(plan: Plan, season: int | None = None) -> Stationary:
     )
 
 
-class _Bounds:
+class EndlessBounds:
     """Bounds for an endless run, from the values of two steps that are a season apart."""
 
-    def __init__(self, engine: NodeEngine, truth: Truth, season: int | None) -> None:
-        self.engine, self.belief = engine, engine.truth(truth.law).belief
+    def __init__(self, engine: NodeEngine, belief: Any, season: int | None) -> None:
+        self.engine, self.belief = engine, belief
         members, model = engine.graph.members, engine.model
         self.discount = model.discount if isinstance(model, Discounted) else 1.0
         period = members.period
@@ -224,28 +224,41 @@ class _Bounds:
             and (self.discount < 1 or not stops)
         )
 
-    def find(self, act: Any) -> Interval | None:
-        """Bounds for a policy, or with None for the best one; None: there are none."""
-        if not self.closed:
+    def find_gain(self, low: Any, high: Any) -> Interval | None:
+        """Bounds on the best average reward per step for all laws between two beliefs.
+
+        An operator L below that of the law and of some policy, and H above those of all policies:
+        L^T V >= V + m T and H^T W <= W + M T on states that are never left give m <= g <= M.
+        """
+        least, most = (self._find_differences(one, None) for one in (low, high))
+        if least is None or most is None:
             return None
+        return Interval(float(least.min()) / self.season, float(most.max()) / self.season)
+
+    def _find_differences(self, belief: Any, act: Any) -> Any:
+        """V of a layer less V a season later, in its decision states; None: there are none."""
         engine = self.engine
+        kind = engine.graph.layers.kind
+        nodes = [n for n in engine.graph.members[self.layer] if kind[n] == DECIDE]
+        if not self.closed or not nodes:
+            return None
         policy = engine.policy() if act is None else engine.tabulate(act)
-        nodes = [
-            node
-            for node in engine.graph.members[self.layer]
-            if engine.graph.layers.kind[node] == DECIDE
-        ]
         now, later = (
-            engine.find_values(self.belief, policy, t, follow=act is not None)[nodes]
+            engine.find_values(belief, policy, t, follow=act is not None)[nodes]
             for t in (self.layer, self.layer + self.season)
         )
-        if not nodes:
+        return now - later
+
+    def find(self, act: Any) -> Interval | None:
+        """Bounds for a policy, or with None for the best one; None: there are none."""
+        difference = self._find_differences(self.belief, act)
+        if difference is None:
             return None
-        difference = now - later
         low, high = float(difference.min()), float(difference.max())
         if self.discount == 1:
             return Interval(low / self.season, high / self.season)
-        value, _ = engine.sweep(self.belief, policy.copy(), follow=act is not None)
+        policy = self.engine.policy() if act is None else self.engine.tabulate(act)
+        value, _ = self.engine.sweep(self.belief, policy, follow=act is not None)
         d = self.discount**self.season
         rest = self.discount**self.layer * d / (1 - d)
         return Interval(value + rest * min(low, 0.0), value + rest * max(high, 0.0))

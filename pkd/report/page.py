@@ -20,6 +20,7 @@ from pkd.experiments.statistics import (
 )
 from pkd.optimism import Guarantee
 from pkd.report.content import Chapter, Content, Group
+from pkd.report.decision import list_words
 from pkd.report.figures import draw_chapter
 from pkd.report.overview import list_sections, rank, rank_results, summarise_results
 from pkd.report.sayings import count, judge, say_interval, say_number
@@ -75,6 +76,7 @@ def write_page(content: Content, *, trust: bool = False) -> str:
         ranks=rank_results(results) if results else _rank(content.chapters),
         overview=list_sections(results) if results else [],
         chapters=chapters,
+        words=list_words("episode optimum policy regret feature violations"),
         alone=len(content.chapters) > 0 and len(content.runs) == 1,
     )
 

@@ -53,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=cli.writable, metavar="FILE", help="write the law (.json)")
     parser.add_argument("--csv", type=cli.writable, metavar="FILE", help="write the intervals")
     parser.add_argument("--plot", type=cli.picture, metavar="FILE", help="draw the fit")
+    cli.add_findings(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,6 +81,11 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"the law is in {args.save}: pkd plan MODEL {flag} {args.save}")
     cli.write_files(args.csv, HEADERS, rows, args.plot, lambda: _draw(fit))
+    tests = ("What was tested", ("assumption", "the log says"), fit.list_tests())
+    cli.write_findings(
+        args.findings, args.typed, "How late states are", fit.say_plainly(), [tests],
+        draw=lambda: _draw(fit, upright=True), advice=fit.advise(),
+    )  # fmt: skip
     return 0 if fit.holds else 1
 
 
@@ -131,9 +137,10 @@ def _print_laws(fit: FittedDelay) -> None:
         print(f"... and {len(lines) - MOST_LAWS} more; --save writes all")
 
 
-def _draw(fit: FittedDelay) -> Figure:
+def _draw(fit: FittedDelay, *, upright: bool = False) -> Figure:
+    """Both parts side by side, or one above the other."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    fit.plot(list(figure.subplots(1, 2)))
+    figure = Figure(figsize=(5.2, 6.4) if upright else (9, 3.6), layout="constrained")
+    fit.plot(list(figure.subplots(2, 1) if upright else figure.subplots(1, 2)))
     return figure

@@ -13,6 +13,7 @@ pkd latency riverswim --horizon 60 --up-to 30 --gap 0.01
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pkd
@@ -39,6 +40,7 @@ LATE = {  # the flags of what comes late
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     cli.add_model(parser)
+    cli.add_findings(parser)
     group = parser.add_argument_group("latency")
     longest, late = "the longest delay (default: 4)", ("observations", "actions")
     group.add_argument("--up-to", type=cli.positive, default=4, metavar="D", help=longest)
@@ -75,6 +77,11 @@ def run(args: argparse.Namespace) -> int:
         for sentence in study.sentences():
             print(sentence)
     cli.write_files(args.csv, headers, rows, args.plot, study.draw)
+    caption = f"What an episode of {study.name} is worth, by {study.axis}."
+    cli.write_findings(
+        args.findings, args.typed, "What lateness costs", study.say_plainly(),
+        [(caption, headers, rows)], draw=study.draw, advice=study.advise(),
+    )  # fmt: skip
     return 1 if study.refuted else 0
 
 
@@ -130,16 +137,20 @@ def _study(problem: pkd.Problem, args: argparse.Namespace) -> Latency:
     elif law is not None or own:
         ticks.append((GIVEN, _make(args)))
     shown = progress.watch(ticks, "delays", wanted=False if args.quiet else None)
-    refuted = ""
+    refuted, refused = "", list[str]()
     if args.gap is not None:
         lines = measure_bounds(problem, shown, args.gap, args.seconds, args.delta)
     elif args.log is None:
-        lines = measure(problem, shown)
+        lines = measure(problem, shown, refused.append)
     else:
         log = _read_counts(args.log, problem)
         found = check_log(strip(problem).model(), log)
         refuted = "" if found is None or found.ok else found.findings[0]
-        lines = measure_certified(problem, dict(log), shown, args.delta)
+        lines = measure_certified(problem, dict(log), shown, args.delta, refused.append)
+    for text in refused:
+        print(f"pkd: {text}; --gap 0.01 gives bounds", file=sys.stderr)
+    if len(lines) < 2:
+        raise ModelError("no delay is small enough for an exact plan; expected --gap 0.01")
     given: DelayCost | None = lines.pop() if lines[-1].tick == GIVEN else None
     return Latency(
         name=args.words or args.model,

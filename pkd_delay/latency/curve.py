@@ -16,6 +16,7 @@ import numpy as np
 
 import pkd
 from pkd.expect import require, whole
+from pkd.explore import TooLargeError
 from pkd_delay.delayed import Delayed
 from pkd_delay.latency.difference import PaidProblem, draw_laws, fit_payments
 from pkd_delay.laws.kernel import DelayChain, DelayKernel, Lags
@@ -181,6 +182,43 @@ class Latency:
             found.append(self._say_certified_sensor())
         return found
 
+    def say_plainly(self) -> list[str]:
+        """The same sentences with the answer first: whether a faster sensor pays."""
+        said = [f"{text[0].upper()}{text[1:].rstrip('.')}." for text in self.sentences()]
+        if self.certified and self.sensor_price is not None and not self.refuted:
+            return [*self._say_undecided(), said[-1], *said[:-1]]
+        if not self.certified and self.sensor_price is not None:
+            return said[::-1]
+        return said
+
+    def _say_undecided(self) -> list[str]:
+        """The answer where the data give none, with what is likely."""
+        if len(self.find_best()) == 1:
+            return []
+        price = self.sensor_price or 0.0
+        said = f"At {price:.4g} per tick the data do not decide yet which sensor is best"
+        drawn = [(line.tick, line.drawn) for line in self.lines if line.drawn is not None]
+        pays = [str(tick) for tick, (low, _) in drawn if low > price]
+        loses = [str(tick) for tick, (_, high) in drawn if high < price]
+        if pays:
+            said += f"; a faster one likely pays for tick {' and '.join(pays)} (no guarantee)"
+        if loses:
+            said += f"; it likely does not pay for tick {' and '.join(loses)} (no guarantee)"
+        return [f"{said}."]
+
+    def advise(self) -> list[str]:
+        """What to measure next."""
+        if self.refuted:
+            return ["Lateness: the log breaks an assumption, so first find a finer feature."]
+        if self.planned:
+            return []
+        if not self.certified:
+            text = (
+                "these numbers take the law of the model for the truth. A log says what is proved"
+            )
+            return [f"Lateness: {text} (--log FILE)."]
+        return [f"Lateness: {text}" for text in self._say_prices() if "unknown" in text][:1]
+
     def _say_prices(self) -> list[str]:
         """Each tick in words: what it surely costs, what it likely costs, and whether it pays."""
         verdicts = self.find_paying()
@@ -210,7 +248,8 @@ class Latency:
         middle = sum(drawn) / 2
         edge = low if middle > price else high
         times = max((edge - middle) / (price - middle), 1.0) ** 2
-        return f"{said}: about {times:.2g} times the data would tell (an estimate)."
+        many = f"{times:.2g}" if times < 100 else f"{times:,.0f}"
+        return f"{said}: about {many} times the data would tell (an estimate)."
 
     def _say_certificate(self) -> str:
         """All lines that stand on the same sets of laws hold together."""
@@ -298,17 +337,41 @@ def strip(problem: pkd.Problem) -> pkd.Problem:
 Make = Callable[[pkd.Problem], pkd.Problem]  # one transformation of the problem
 
 
-def measure(problem: pkd.Problem, ticks: Iterable[tuple[int | str, Make]]) -> list[DelayCost]:
+def _compile_all(
+    problem: pkd.Problem,
+    ticks: Iterable[tuple[int | str, Make]],
+    tell: Callable[[str], None] | None,
+) -> Iterator[tuple[int | str, Make, pkd.Problem, Any]]:
+    """Each transformation, compiled. One that is too large is told, and so all later ticks end."""
+    refused = False
+    for tick, make in ticks:
+        if refused and isinstance(tick, int):
+            continue
+        late = make(problem)
+        try:
+            yield tick, make, late, pkd.compile(late.model())
+        except TooLargeError as error:
+            if tell is None:
+                raise
+            refused = True
+            tell(f"a delay of {tick} is left out: {error}")
+
+
+def measure(
+    problem: pkd.Problem,
+    ticks: Iterable[tuple[int | str, Make]],
+    tell: Callable[[str], None] | None = None,
+) -> list[DelayCost]:
     """The exact optimum of each transformation, and what ignoring it leaves.
 
-    `problem` is what an agent that ignores the lateness believes in.
+    `problem` is what an agent that ignores the lateness believes in. tell: takes what is said of
+    delays that are too large; None: that is an error.
     """
     base = strip(problem)
     plan = pkd.plan(pkd.compile(base.model()), base.law())
     lines = []
-    for tick, make in ticks:
-        late = make(problem)
-        compiled, law = pkd.compile(late.model()), late.law()
+    for tick, _, late, compiled in _compile_all(problem, ticks, tell):
+        law = late.law()
         value, ignoring = pkd.plan(compiled, law).value, None
         if compiled.n_states <= MOST_FOLLOWED:
             ignoring = float(pkd.evaluate(compiled, law, Blind(compiled.model, plan)))
@@ -348,7 +411,11 @@ def _count_states(late: Delayed) -> float:
 
 
 def measure_certified(
-    problem: pkd.Problem, counts: Counts, ticks: Iterable[tuple[int | str, Make]], delta: float
+    problem: pkd.Problem,
+    counts: Counts,
+    ticks: Iterable[tuple[int | str, Make]],
+    delta: float,
+    tell: Callable[[str], None] | None = None,
 ) -> list[DelayCost]:
     """Certified bounds on the optimum of each transformation, from counts of the features.
 
@@ -363,9 +430,8 @@ def measure_certified(
     lines: list[DelayCost] = []
     values: np.ndarray | None = None  # of the tick before, under each law that was drawn
     last: Make | None = None
-    for tick, make in ticks:
-        model = make(problem).model()
-        compiled = pkd.compile(model)
+    for tick, make, late, compiled in _compile_all(problem, ticks, tell):
+        model = late.model()
         few = compiled.n_states <= MOST_STATES
         policy = Blind(model, plan) if few else None
         found = pkd.certify(compiled, counts, policy=policy, delta=delta)

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["FittedDelay", "fit_delay"]
 
 MOST_DELAY = 64  # a law with more ticks than this is not fitted unless it is asked for
+MOST_SHARES = 6  # delays whose shares a sentence names
+NAMES = {
+    "order": "states come in order",
+    "loss": "losses do not depend on the delay before",
+}
 SHOWN_OUTAGES = 5
 TAILS = (0.001, 0.01, 0.05)  # the masses that a refusal may propose to cut
 MOST_QUESTIONS = 24  # that have room beside each other in a picture
@@ -121,17 +126,60 @@ class FittedDelay:
         if len(self.laws) == 1:
             (law,) = self.laws.values()
             lines.append(f"the law means: {law.describe(self.max_delay)}")
-        for test in self.tests:
-            name = {
-                "order": "states come in order",
-                "loss": "losses do not depend on the delay before",
-            }.get(test.what, f"no dependence on the {test.what}")
-            lines.append(f"  holds  {name}" if test.holds else f"  FAILS  {name}: {test.detail}")
+        for name, found in self.list_tests():
+            mark, why = ("holds", "") if found == "holds" else ("FAILS", found[5:])
+            lines.append(f"  {mark}  {name}{why}")
         for form, evidence in self.evidence.items():
             if form != own:
                 factor = _write_factor(evidence - self.evidence[own])
                 lines.append(f"{FORMS[form].title}: the log is {factor} than under the fitted form")
         return "\n".join([*lines, self._write_verdict()])
+
+    def say_plainly(self) -> list[str]:
+        """The fit for a reader who knows no law of delays; the first sentence is the answer."""
+        delays = self._count_delays()
+        mean = math.fsum(d * p for d, p in enumerate(delays))
+        said = [f"A state comes {mean:.2g} ticks late on average, and at most {len(delays) - 1}."]
+        shares = [
+            f"{p:.1%} came {d} tick{'s' if d != 1 else ''} late"
+            for d, p in enumerate(delays)
+            if p > 0
+        ]
+        more = len(shares) - MOST_SHARES
+        rest = f", and {math.fsum(delays[-more:]):.2%} later" if more > 0 else ""
+        said.append(f"In the log {', '.join(shares[:MOST_SHARES])}{rest}.")
+        said += [f"{text[0].upper()}{text[1:]}." for text in (*self.log.notes, *self._say_losses())]
+        form = self.form.title
+        if self.holds:
+            return [*said, f"The log agrees with the assumption of {form}: all tests hold."]
+        return [*said, f"The log contradicts the assumption of {form}: see the tests below."]
+
+    def list_tests(self) -> list[tuple[str, str]]:
+        """(what was tested, what was found), in words."""
+        return [
+            (
+                NAMES.get(test.what, f"no dependence on the {test.what}"),
+                "holds" if test.holds else f"fails: {test.detail}",
+            )
+            for test in self.tests
+        ]
+
+    def advise(self) -> list[str]:
+        """What to measure or to do next."""
+        found = [] if self.holds else [f"Delays: {self._write_verdict()}."]
+        if not self.certified:
+            found.append(
+                "Delays: the largest delay was read off this log, so the law has no guarantee. "
+                "Find out after how many ticks the system gives a state up, and say it "
+                "(--max-delay)."
+            )
+        loss = self.log.loss
+        if loss.lost:
+            found.append(
+                "Delays: find out why states are lost. If late ones are lost more often, the "
+                "true delays are longer than these."
+            )
+        return found
 
     def _say_losses(self) -> Iterator[str]:
         """What was lost, and at which rate."""
