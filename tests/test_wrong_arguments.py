@@ -285,6 +285,7 @@ TAKES = {
 ALONE = {
     ("pkd.TabularMDP.from_function", "start"): set(JUNK),
     ("pkd_delay.long.plan_long", "delta"): {"0"},
+    ("pkd_delay.LateEnv", "rewards"): {"0"},
 }
 # What a message may call an argument, besides its name.
 SAID = {
