@@ -229,13 +229,15 @@ CALLS: dict[str, Call] = {
     "pkd_delay.transforms.LateCommands": call(LateCommands, base=CHAIN.model(), law=1, max_delay=1,
         first_action=0),
     "pkd_delay.LateEnv": call(pkd_delay.LateEnv, env=CHAIN, observations=1, actions=1, max_delay=1,
-        rewards="shown", first_action=0, horizon=3, start="shown", news=True),
+        rewards="shown", first_action=0, horizon=3, start="shown", end="shown", news=True),
     "pkd_delay.LateEnv.reset": call(reset_late().reset, seed=0, options=None),
     "pkd_delay.LateEnv.step": call(lambda action: reset_late().step(action), action=0),
     "pkd_delay.LateEnv.code_of": call(reset_late().code_of, action=0),
     "pkd_delay.LateEnv.ask": call(reset_late().ask, policy=LATE_PLAN,
         observation=reset_late().reset()[0]),
     "pkd_delay.FlatLateEnv": call(pkd_delay.FlatLateEnv, env=reset_late()),
+    "pkd_delay.LateVectorEnv": call(pkd_delay.LateVectorEnv, env="CartPole-v1", num_envs=1,
+        observations=1),
     "pkd_delay.late_vector": call(pkd_delay.late_vector, env="CartPole-v1", num_envs=1,
         observations=1),
     "pkd_delay.envs.drive": call(drive, env=reset_late(), learner=pkd.OptimisticLearner(LATE),
@@ -315,6 +317,7 @@ ALONE = {
     ("pkd.Results.plot", "style"): {"no list"},
     ("pkd.Results.plot", "bounds"): {"a dict"},
     ("pkd.Results.plot", "path"): {"nothing"},
+    ("pkd_delay.LateEnv", "rewards"): {"0"},
 }
 # What a message may call an argument, besides its name.
 SAID = {

@@ -90,7 +90,7 @@ class ModelGallery(Live):
         for entry in sorted(entry_points(group="pkd.models"), key=lambda entry: entry.name):
             name, summary = entry.name, _summarise(entry.load())
             draw_model(name, folder / f"{name}.png")
-            alt = f"The optimal policy of the model {name}: the action of each state at each step"
+            alt = f"What the optimal policy of the model {name} does"
             parts.append(
                 f"## {name}\n\n{summary}\n\n![{alt}](/_gallery/{name}.png)\n\n"
                 f"```text\npkd plan {name}\npkd learn {name} --episodes 1000\n```"

@@ -133,10 +133,11 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
         self.horizon = self._find_horizon(horizon)
         most = None if isinstance(max_delay, Mapping) else max_delay
         self._sensors: dict[str, DelayRule] | None = None
+        named: Any = observations  # a law, or one for each sensor
         if isinstance(env, Delayed):
-            self._rule = self._read_problem(env, observations)
-        elif _names_sensors(observations):
-            self._sensors = self._read_sensors(observations, max_delay)
+            self._rule = self._read_problem(env, named)
+        elif _names_sensors(named):
+            self._sensors = self._read_sensors(named, max_delay)
             self._rule = DelayRule(max(rule.max_delay for rule in self._sensors.values()), None)
         else:
             given = 0 if observations is None else observations

@@ -131,7 +131,7 @@ class LateVectorEnv(gym.vector.VectorEnv[Any, Any, NDArray[Any]]):
         if options and "deltas" in options:
             raise ModelError("options has deltas; only a single LateEnv plays given ones")
         given = isinstance(seed, int | np.integer)
-        seeds = [int(seed) + i for i in range(n)] if given else list(seed or [None] * n)  # type: ignore[arg-type,call-overload]
+        seeds = [int(seed) + i for i in range(n)] if given else list(seed or [None] * n)  # type: ignore[arg-type]
         if len(seeds) != n:
             raise ModelError(f"seed has {len(seeds)} entries; expected {n}, one for each copy")
         self._h = np.ones(n, np.int64)  # the step that comes next

@@ -39,7 +39,7 @@ def test_models_shows_one_in_full(capsys: pytest.CaptureFixture[str]) -> None:
 def test_models_as_json_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--json"]) == 0
     listed = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
-    assert listed["riverswim"]["options"]["horizon"] == "20"
+    assert listed["riverswim"]["options"]["horizon"] == 20
 
 
 def test_evaluate_gives_the_exact_value_of_a_rule(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,9 +49,9 @@ def test_evaluate_gives_the_exact_value_of_a_rule(capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)
     problem = inventory()
     value = pkd.evaluate(problem, lambda h, x, y: min(max(6 - y[1], 0), 6))
-    assert found["value of the policy"] == float(value)
+    assert found["value_of_the_policy"] == float(value)
     assert found["loss"] == pytest.approx(pkd.plan(problem).value - value)
-    assert found["standard deviation of the return"] == pytest.approx(value.variance**0.5)
+    assert found["standard_deviation_of_the_return"] == pytest.approx(value.variance**0.5)
 
 
 def test_evaluate_asks_a_rule_of_the_base_about_the_state_shown_last(
@@ -60,16 +60,16 @@ def test_evaluate_asks_a_rule_of_the_base_about_the_state_shown_last(
     words = ["evaluate", "two_state_chain", "--delay", "2", "--json", "--policy"]
     assert main([*words, "own_for_tests:stay_low"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["optimal value"] == pytest.approx(8.46)
+    assert found["optimal_value"] == pytest.approx(8.46)
     chain = two_state_chain()
     by_hand = pkd.evaluate(chain, lambda h, x, y: 0)  # a constant rule needs no news
-    assert found["value of the policy"] == pytest.approx(float(by_hand))
+    assert found["value_of_the_policy"] == pytest.approx(float(by_hand))
 
 
 def test_evaluate_tells_a_rule_what_was_done_since(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "two_state_chain", "--delay", "2", "--json", "--policy"]
     assert main([*words, "own_for_tests:last_entry"]) == 0
-    found = json.loads(capsys.readouterr().out)["value of the policy"]
+    found = json.loads(capsys.readouterr().out)["value_of_the_policy"]
     late = pkd_delay.DelayedMDP.constant(two_state_chain(), 2)
     episodes = simulate(late, lambda h, s, q, w: q[-1] if q else s, 4000, seed=1)
     returns = np.array([episode.total for episode in episodes])
@@ -79,7 +79,7 @@ def test_evaluate_tells_a_rule_what_was_done_since(capsys: pytest.CaptureFixture
 def test_evaluate_takes_a_rule_that_chooses_at_random(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "two_state_chain", "--json", "--policy", "own_for_tests:flip"]
     assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)["value of the policy"]
+    found = json.loads(capsys.readouterr().out)["value_of_the_policy"]
     assert found == pytest.approx(5.0)
 
 
@@ -100,7 +100,7 @@ def test_a_file_of_a_delayed_plan_is_evaluated(capsys: pytest.CaptureFixture[str
     pkd_delay.plan(late).to_json("policy.json")
     words = ["evaluate", "two_state_chain", "--delay", "1", "--policy", "policy.json", "--json"]
     assert main(words) == 0
-    assert json.loads(capsys.readouterr().out)["value of the policy"] == pytest.approx(9.1)
+    assert json.loads(capsys.readouterr().out)["value_of_the_policy"] == pytest.approx(9.1)
 
 
 def test_simulate_shows_mean_error_and_exact_value(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ report no.npz --out no/such/x.html
 verify no.npz gone.npz
     pkd: error: no.npz does not exist; gone.npz does not exist
 fly
-    pkd: error: argument COMMAND: invalid choice: 'fly'
+    pkd: error: no command is called 'fly'
 plan own_for_tests:Crashing
     pkd: error: own_for_tests:Crashing is a model without a law
 check own_for_tests:Nothing

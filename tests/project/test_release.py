@@ -136,3 +136,46 @@ def test_archives_are_complete_and_install_in_a_clean_environment(tmp_path: Path
     where = run(user, "-c", "import pkd, pkd_delay, pkd_examples; print(pkd.__file__)")
     assert Path(where.strip()).is_relative_to(tmp_path)
     assert "9.1" in run(user, "-m", "pkd", "plan", "two_state_chain", "--delay", "1")
+
+
+def run_script(name: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    shell = ["bash"] if name == "pythons" else [sys.executable]
+    command = [*shell, str(ROOT / ".ci" / name), *words]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a script for bash")
+def test_a_missing_interpreter_is_a_failure() -> None:
+    done = run_script("pythons", PYTHONS="3.99")
+    assert done.returncode == 1
+    assert "3.99  FAILED: no such interpreter" in done.stdout
+
+
+def test_a_tag_must_name_the_one_version() -> None:
+    done = run_script("check_tag", "v99.0.0")
+    assert done.returncode == 1
+    assert "the tag says 99.0.0" in done.stderr
+
+
+def test_links_of_the_readme_work_on_the_page_of_an_index(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("![plot](docs/a.png) [log](CHANGELOG.md) [paper](https://arxiv.org/x) [up](#up)")
+    done = run_script("absolute_links", str(page), "https://host/one/pkd", "v1.2.3")
+    assert done.returncode == 0
+    assert page.read_text() == (
+        "![plot](https://host/one/pkd/raw/v1.2.3/docs/a.png) "
+        "[log](https://host/one/pkd/blob/v1.2.3/CHANGELOG.md) "
+        "[paper](https://arxiv.org/x) [up](#up)"
+    )
+
+
+def test_the_release_tries_the_wheel_on_every_system_and_needs_no_token() -> None:
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    for system in ("ubuntu", "macos", "windows"):
+        assert f"{system}-latest" in text
+    assert "id-token: write" in text
+    assert "password" not in text
+    assert "pkd verify" in text
