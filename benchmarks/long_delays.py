@@ -3,7 +3,7 @@
 Each case is a process of its own, after one that compiles the kernels. `gap` is high - low of the
 larger of both; `sim` says that the lower bound was simulated (it fails with probability .001). Then
 random laws with a largest delay of 12; seconds beside the exact engine and QuantEcon where these
-fit; and what simple policies earn beside the bounds.
+fit; learning; and what simple policies earn beside the bounds.
 
     python benchmarks/long_delays.py [--quick] [--seconds 10] [--gap 0.005]
 
@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from long_families import FAMILIES
 from measuring import peak_memory, report, run_case
+from planners import Problem, use_quantecon
 
+import pkd
 import pkd_delay
 from pkd_delay import Delayed, Lags
 from pkd_delay.episodes import simulate
@@ -31,8 +33,10 @@ LAWS: dict[str, tuple[Any, int | None]] = {
     "lags": (Lags({0: 0.3, 2: 0.3, 6: 0.3, 12: 0.1}), None),
     "change": ({-1: 0.3, 0: 0.4, 1: 0.2, 2: 0.1}, 12),
 }
-MOST_STATES = 3e7  # of the exact engine
-EPISODES = 400
+BOTH = (("random", "4"), ("random", "6"), ("random", "8"), ("maintenance", "8"),
+        ("riverswim", "12"))  # fmt: skip  # where exact planners can, too
+LEARN = (("riverswim", "20"), ("autoscaler", "12"))
+EPISODES, RUN = 400, 3000  # of a simple policy; of a learner
 
 
 def late(name: str, delay: str) -> Delayed:
@@ -59,6 +63,37 @@ def exact(name: str, delay: str) -> None:
     began = time.perf_counter()
     value = pkd_delay.plan(late(name, delay)).value
     report(value=value, seconds=time.perf_counter() - began)
+
+
+def quantecon(name: str, delay: str) -> None:
+    """QuantEcon on the explicit model of full queues; its fewest steps, from what a queue earns."""
+    mdp = FAMILIES[name]()
+    assert isinstance(mdp, pkd.TabularMDP)
+    B = int((mdp.transitions > 0).sum(axis=2).max())
+    near = np.argsort(-mdp.transitions, axis=2)[:, :, :B].reshape(-1, B)
+    began = time.perf_counter()
+    near.sort(axis=1)
+    least = use_quantecon(
+        Problem(mdp.transitions, mdp.rewards, near, mdp.horizon, int(delay))
+    )[1]  # fmt: skip
+    built = time.perf_counter()
+    assert least is not None
+    least()  # compiles
+    first = time.perf_counter()
+    value = least()
+    report(value=value, seconds=built - began + time.perf_counter() - first)
+
+
+def learn(name: str, delay: str, gap: float) -> None:
+    """A learner that plans between bounds, a second for each plan."""
+    run = pkd_delay.learn(late(name, delay), RUN, gap=gap)
+    tail = run.paid[RUN // 2 :]
+    low, high = run.regret()
+    report(
+        low=run.optimum.low, high=run.optimum.high, paid=tail.mean(), upper=run.upper_values[-1],
+        regret_low=low[-1], regret_high=high[-1], gaps=run.gaps.sum(), bound=run.bound()[-1],
+        plans=len(run.plans), seconds=sum(plan.seconds for plan in run.plans),
+    )  # fmt: skip
 
 
 def rivals(name: str, delay: str) -> None:
@@ -89,12 +124,18 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=0.005)
     parser.add_argument("--one", nargs=2)
     parser.add_argument("--exact", nargs=2)
+    parser.add_argument("--quantecon", nargs=2)
+    parser.add_argument("--learn", nargs=2)
     parser.add_argument("--rivals", nargs=2)
     args = parser.parse_args()
     if args.one:
         one(*args.one, args.gap, args.seconds)
     elif args.exact:
         exact(*args.exact)
+    elif args.quantecon:
+        quantecon(*args.quantecon)
+    elif args.learn:
+        learn(*args.learn, args.gap)
     elif args.rivals:
         rivals(*args.rivals)
     else:
@@ -130,16 +171,21 @@ def show_all(quick: bool, gap: float, seconds: float) -> None:
         for name in ("random", "autoscaler", "maintenance", "lake 4x4", "servo"):
             if not quick or name == "autoscaler":
                 show(name, delay)
-    print("exact engine, where it fits:")
-    for name, delay in (("random", "8"), ("maintenance", "12"), ("riverswim", "16")):
-        if not quick or name == "riverswim":
-            found = case("--exact", name, delay)
-            told = (
-                found
-                if isinstance(found, str)
-                else f"{found['value']:.6g}, {found['seconds']:.1f} s"
-            )
-            print(f"{name:22} {delay:>6}  {told}", flush=True)
+    print("seconds: within a gap, by the exact engine, by QuantEcon on the explicit model")
+    for name, delay in BOTH[:: 1 if not quick else 4]:
+        told = [case(kind, name, delay) for kind in ("--one", "--exact", "--quantecon")]
+        words = [one if isinstance(one, str) else f"{one['seconds']:.2f} s" for one in told]
+        print(f"{name:22} {delay:>6}  {', '.join(words)}", flush=True)
+        values = [one["value"] for one in told[1:] if not isinstance(one, str)]
+        if len(values) == 2 and abs(values[0] - values[1]) > 1e-6 * abs(values[0]):
+            raise SystemExit(f"the exact engine finds {values[0]}, QuantEcon {values[1]}")
+    print(f"learning, {RUN} episodes:")
+    for name, delay in LEARN[: 1 if quick else None]:
+        found = case("--learn", name, delay)
+        told = (
+            found if isinstance(found, str) else ", ".join(f"{k} {v:.4g}" for k, v in found.items())
+        )
+        print(f"{name:22} {delay:>6}  {told}", flush=True)
     print("what simple policies earn:")
     for name in ("random", "lake 4x4", "servo", "service", "courier")[: 1 if quick else None]:
         found = case("--rivals", name, "16")

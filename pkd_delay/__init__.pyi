@@ -10,6 +10,7 @@ import pkd_delay.latency.difference
 import pkd_delay.laws.files
 import pkd_delay.laws.fitting
 import pkd_delay.laws.kernel
+import pkd_delay.long.learning
 import pkd_delay.long.plan
 import pkd_delay.models.autoscaler
 import pkd_delay.models.tables

@@ -23,6 +23,7 @@ from pkd.explore import TooLargeError
 from pkd_delay.augmented import SHOWN, Augmented
 from pkd_delay.constant import ConstantPlan, plan_constant
 from pkd_delay.delayed import Delayed, DelayedMDP, DelayLawKind
+from pkd_delay.long.learning import LongRun, learn_long
 from pkd_delay.long.plan import BoundedPlan, plan_long
 from pkd_delay.policies import LatePlan
 from pkd_delay.unknown import Move
@@ -265,18 +266,40 @@ def plan(
         raise TooLargeError(f"{error}, {BOUNDS}") from None
 
 
+@overload
+def learn(
+    delayed: Delayed,
+    episodes: int,
+    *,
+    gap: float,
+    seconds: float = ...,
+    memory: float | None = ...,
+    delta: float = ...,
+    seed: int = ...,
+    progress: bool | None = ...,
+) -> LongRun: ...
+@overload
 def learn(
     delayed: pkd.Problem,
     episodes: int | None = None,
     *,
     delay_law: DelayLawKind | None = None,
     **options: Any,
-) -> pkd.Run:
+) -> pkd.Run: ...
+def learn(
+    delayed: pkd.Problem,
+    episodes: int | None = None,
+    *,
+    delay_law: DelayLawKind | None = None,
+    gap: float | None = None,
+    **options: Any,
+) -> pkd.Run | LongRun:
     """A run of the optimistic algorithm; `options` are those of `pkd.learn`.
 
     delayed: a `DelayedMDP` or another `Delayed`. With `optimism=pkd.MVP()` it is MVP-Delayed as
-    published. episodes: of the run. delay_law: whether the learner knows
-    the law of the delay; None: what the problem says.
+    published. episodes: of the run. delay_law: whether the learner knows the law of the delay;
+    None: what the problem says. Under a long delay, gap=0.05 plans between bounds:
+    `pkd_delay.long.learning.learn_long`.
 
     >>> import pkd_delay
     >>> from pkd_delay.models.tables import two_state_chain
@@ -285,6 +308,10 @@ def learn(
     >>> round(run.optimal_value, 12), float(run.upper_values[0]), run.violations
     (9.1, 10.0, 0)
     """
+    if gap is not None:
+        if not isinstance(delayed, Delayed) or delay_law not in (None, delayed.delay_law):
+            raise ModelError("gap: for late observations and the delay law of the problem only")
+        return learn_long(delayed, episodes, gap=gap, **options)  # type: ignore[arg-type]
     if not isinstance(delayed, Delayed):
         problem = pkd.as_problem(delayed)
         if delay_law is not None:

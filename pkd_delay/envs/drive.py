@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 import attrs
 import numpy as np
@@ -13,6 +13,7 @@ import pkd
 from pkd import ModelError, PartiallyKnownMDP, transforms
 from pkd.expect import instance, require, show
 from pkd_delay.augmented import Augmented
+from pkd_delay.long.learning import LongLearner
 from pkd_delay.policies import LatePlan
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def refuse_other_lateness(env: LateEnv, model: PartiallyKnownMDP) -> None:
 
 def drive(
     env: LateEnv,
-    learner: pkd.OptimisticLearner,
+    learner: pkd.OptimisticLearner | LongLearner,
     episodes: int,
     *,
     seed: int = 0,
@@ -103,9 +104,16 @@ def drive(
     >>> learner.observed, len(paid)
     (30, 30)
     """
-    require(instance("learner", learner, pkd.OptimisticLearner, "a pkd.OptimisticLearner"))
-    reader = LateReader(env, learner.compiled.model)
-    return pkd.drive(env, learner, episodes, reader=reader, seed=seed, save=save)
+    kinds = (pkd.OptimisticLearner, LongLearner)
+    require(instance("learner", learner, kinds, "a pkd.OptimisticLearner or a LongLearner"))
+    if isinstance(learner, LongLearner):
+        if save is not None:
+            raise ModelError("save: a LongLearner has no file; its .counts are all that it knows")
+        model: PartiallyKnownMDP = learner.model
+    else:
+        model = learner.compiled.model
+    reader, found = LateReader(env, model), cast("Any", learner)
+    return pkd.drive(env, found, episodes, reader=reader, seed=seed, save=save)
 
 
 def play(

@@ -401,7 +401,26 @@ def measure_bounds(
         plan = plan_long(late, gap, seconds=seconds, delta=delta)
         evidence = (tick,) if plan.delta else ()
         lines.append(DelayCost(tick, low=plan.low, high=plan.high, evidence=evidence))
-    return lines
+    return _tighten(lines)
+
+
+def _tighten(lines: list[DelayCost]) -> list[DelayCost]:
+    """More ticks are worth no more: bounds of other lines narrow those that are not exact.
+
+    A simulated lower bound narrows its own line alone.
+    """
+    found, low, high = list(lines), -math.inf, math.inf
+    counted = [i for i, line in enumerate(lines) if isinstance(line.tick, int)]
+    for i in counted:
+        high = min(high, found[i].bounds[1])
+        if found[i].value is None:
+            found[i] = attrs.evolve(found[i], high=high)
+    for i in reversed(counted):
+        if not found[i].evidence:
+            low = max(low, found[i].bounds[0])
+        if found[i].value is None and low >= found[i].bounds[0]:
+            found[i] = attrs.evolve(found[i], low=low, evidence=())
+    return found
 
 
 def _count_states(late: Delayed) -> float:

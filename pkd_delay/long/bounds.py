@@ -21,18 +21,22 @@ import numpy as np
 
 from pkd_delay.long import kernels
 from pkd_delay.long.kernels import DECISION, GIFT, LINKS, NODES, ROOM, Line, Net
+from pkd_delay.long.shorter import Shorter
 from pkd_delay.long.table import Table
 
 __all__ = ["Bounds", "Low", "Round", "lower_mean"]
 
 RARE = 1e-9  # nodes that are met less often are never asked
 GROWTH = 1.5  # of the net from round to round
+SHORT, ONCE = 0.05, 0.1  # of the time: for shorter delays in every round, and once early on
 SPARE = 200_000  # nodes that a pass may make beside those of the net
 HEAT, TIE = 1e-5, 1e-9  # of the range of rewards: softness of the optimistic policy; equal values
-EPISODES, TRIAL = 20_000, 200  # of a simulated bound; of the look whether one is worth it
+EPISODES, TRIAL = 20_000, 100  # of a simulated bound; of the look whether one is worth it
 BATCH = 2000  # episodes that share the nodes that they make
 OF_NODES = "age", "kind", "taken", "child", "ptr", "key"  # what a file has of every node
-MOST_LOST = 0.01  # of the probability: with more an exact lower value is far too low
+EVEN = 200_000  # nodes of the net that takes gifts by age alone
+OWN, SIDE = 0.6, 0.2  # of the memory: of the net; of the even one, and of shorter delays
+MOST_LOST, HOPELESS = 0.01, 0.3  # of the probability: more makes an exact lower value poor
 
 
 class Round(NamedTuple):
@@ -59,6 +63,7 @@ class Low(NamedTuple):
     round: int
     nodes: int
     links: int
+    even: bool = False  # it is the policy of the even net
 
 
 class Bounds:
@@ -73,7 +78,8 @@ class Bounds:
         self._same = bool(np.array_equal(table.pay, table.last))
         # The net with its hash table, its links, the layers, and two laws and values of a pass.
         size = 39 + (12 if self._same else 20) * A + 12 * min(B, 8) + 4 * (horizon + 1) * C
-        self.most = S + max(1000, int(memory / (size + 32 * C + 24))) if nodes is None else nodes
+        fit = max(1000, int(OWN * memory / (size + 32 * C + 24)))
+        self.most = S + fit if nodes is None else nodes
         self.net = self._make_net(min(self.most, 4 * S + SPARE))
         self.net.pay[:S], self.net.last[:S] = table.pay, table.last
         self._stack = np.zeros((B + 1) * (horizon + 2), np.int64)
@@ -85,6 +91,12 @@ class Bounds:
         self._each = 0.0  # seconds of an episode
         self._known, self._stamp, self._tick = np.zeros(0), np.zeros(0, int), 0  # of `ask`
         self.take(np.arange(S), np.inf)
+        # Shorter delays bound a constant one; they and the even net need room of their own.
+        constant = nodes is None and C == 1 and line.most[0] > 0
+        self.shorter = (
+            Shorter(table, horizon, int(line.most[0]), SIDE * memory) if constant else None
+        )
+        self.even: Bounds | None = None
 
     def _make_net(self, cap: int) -> Net:
         """An empty net with room for so many nodes."""
@@ -164,6 +176,25 @@ class Bounds:
         self.top = float(self.table.start @ after[0, : len(self.table.start)])
         self.high = min(self.high, self.table.early + self.top)
 
+    def _make_even(self) -> Bounds:
+        """A net without the gifts of all young nodes: its policy looks equally far everywhere."""
+        most = int(self.most * SIDE / OWN)
+        even, age = Bounds(self.table, self.line, self.horizon, 0.0, nodes=most), 0
+        limit = min(EVEN, most // 2)
+        while even.nodes < limit and age < self.line.most.max():
+            age += 1
+            young = even.net.age[: even.nodes] <= age
+            gifts = np.flatnonzero(young & (even.net.kind[: even.nodes] == GIFT))
+            even.take(gifts, limit)
+        even.solve()
+        return even
+
+    def _look_shorter(self, seconds: float) -> None:
+        """An upper bound from shorter delays."""
+        if self.shorter is not None and self.high > self.best.value:
+            self.shorter.improve(seconds)
+            self.high = min(self.high, self.shorter.value)
+
     def refine(
         self,
         gap: float,
@@ -175,16 +206,26 @@ class Bounds:
 
         delta: with which probability a simulated lower bound may fail; 0: exact ones only.
         """
-        began, real = time.perf_counter(), 0.0
+        began, real, looked = time.perf_counter(), 0.0, False
         while True:
             t0 = time.perf_counter()
             self.solve()
-            n, left = self.nodes, seconds - (time.perf_counter() - began)
+            spent = time.perf_counter() - began
+            due = spent > ONCE * seconds and not looked
+            looked |= due
+            self._look_shorter(ONCE * seconds if due else SHORT * spent)
+            n, left = self.nodes, seconds - spent
             score = self._walk(self.heat, RARE, left / 4, 2 * n + SPARE)[1]
             now = time.perf_counter()
+            # Nets whose nodes are all different lose against a shorter delay: no more of them.
+            beaten = looked and self.high < self.table.early + self.top
             last = now - began + GROWTH * (now - t0) > 0.6 * seconds or n * GROWTH > self.most
+            last = last or beaten
             worth = float(score.sum())
             short = not worth or (self.lost < 1e-3 and worth < 0.3 * (self.high - self.best.value))
+            if beaten and self.gap > gap:
+                self._look_shorter(0.4 * (seconds - (now - began)))
+                now = time.perf_counter()
             if last or short or real < 0.4 * (now - began):
                 left = seconds - (now - began)
                 score += short * self._find_low(last, max(left, 0.05 * seconds), gap, delta)
@@ -223,6 +264,7 @@ class Bounds:
     def _find_low(self, last: bool, seconds: float, gap: float, delta: float) -> np.ndarray:
         """Lower bounds of the real policy: an exact one and, if that is poor, a simulated one."""
         n, share, began = self.nodes, 0.5 if last else 0.3, time.perf_counter()
+        share = 0.1 if self.lows and delta and self.lost > HOPELESS else share
         room = self.most if last else 2 * n + SPARE
         value, score = self._walk(0.0, self._least, share * seconds, room)
         self._add_low(value, 0.0)
@@ -239,22 +281,30 @@ class Bounds:
         began = time.perf_counter()
         if not last and TRIAL * self._each > 0.2 * seconds:
             return
-        losses = self.sample(TRIAL, seed=2 * self._trials)[0]
-        self._each = each = (time.perf_counter() - began) / TRIAL
+        losses, policy = self.sample(TRIAL, seed=2 * self._trials)[0], self
+        self._each = (time.perf_counter() - began) / TRIAL
+        if last:
+            self.even, mean = self._make_even(), self.top - losses.mean()
+            started = time.perf_counter()
+            losses = self.even.sample(TRIAL, seed=2 * self._trials)[0]
+            if self.even.top - losses.mean() > mean:
+                self._each, policy = (time.perf_counter() - started) / TRIAL, self.even
         spare = self.table.early + self.top - self.high + 0.7 * gap * abs(self.high)
         if not last and losses.mean() > spare:
             return
         self._trials += 1
         share = delta / (self._trials * (self._trials + 1))  # they sum to delta
         left = began + seconds - time.perf_counter()
-        episodes = max(TRIAL, min(EPISODES, int(left / each)))
-        losses, most = self.sample(episodes, seed=2 * self._trials + 1)
+        episodes = max(TRIAL, min(EPISODES, int(left / self._each)))
+        losses, most = policy.sample(episodes, seed=2 * self._trials + 1)
         kept = lower_mean(1 - np.maximum(losses, 0.0) / most, share)
-        self._add_low(self.top - (1 - kept) * most - self._rounding, delta)
+        value = policy.top - (1 - kept) * most - policy._rounding
+        self._add_low(value, delta, even=policy is not self)
 
-    def _add_low(self, value: float, delta: float) -> None:
-        size = (int(k) for k in self.net.size[:2])
-        self.lows.append(Low(self.table.early + value, delta, len(self.log) + 1, *size))
+    def _add_low(self, value: float, delta: float, even: bool = False) -> None:
+        nodes, links = (int(k) for k in self.net.size[:2])
+        low = Low(self.table.early + value, delta, len(self.log) + 1, nodes, links, even)
+        self.lows.append(low)
 
     @property
     def _rounding(self) -> float:
@@ -285,7 +335,11 @@ class Bounds:
 
     def _go_back(self) -> None:
         """The net whose policy has the best lower bound."""
-        best, net = self.best, self.net
+        best, even, self.even = self.best, self.even, None
+        if best.even and even is not None:
+            self.net, self.store, self.top = even.net, even.store, even.top
+            return
+        net = self.net
         moved = best.nodes != self.nodes or best.round != len(self.log)
         kernels.roll_back(net, best.nodes, best.links)
         taken = net.taken[: best.nodes]

@@ -401,3 +401,45 @@ def ask(net, line, store, slack, h, d, n, q, known, stamp, tick, stack):
     while q[a] < best - slack:
         a += 1
     return a
+
+
+@kernels.jit(allocates=True)
+def resolve(to, p, n, pay, value):
+    """pay(x, w_1) + E value(x', w_2 ...): the queue w is one longer. The oldest action is first."""
+    S, A = pay.shape
+    K = value.shape[1]
+    out = np.empty((S, A * K), np.float32)
+    for x in range(S):
+        for a in range(A):
+            for k in range(K):
+                out[x, a * K + k] = pay[x, a]
+            for j in range(n[x, a]):
+                share, y = np.float32(p[x, a, j]), to[x, a, j]
+                for k in range(K):
+                    out[x, a * K + k] += share * value[y, k]
+    return out
+
+
+@kernels.jit(allocates=True)
+def choose_next(to, p, n, pay, value, out):
+    """pay(x, w_1) + max_a E value(x', w_2 ... w_d a), in blocks of queues."""
+    S, A = pay.shape
+    K = value.shape[1]  # A^d
+    rest = K // A  # w_2 ... w_d, each with every a after it
+    block = min(K, A * max(1, 2048 // A))
+    mean = np.empty(block, np.float32)
+    for x in range(S):
+        for first in range(0, K, block):
+            size = min(block, K - first)
+            for b in range(A):
+                mean[:size] = 0.0
+                for j in range(n[x, b]):
+                    share, y = np.float32(p[x, b, j]), to[x, b, j]
+                    for k in range(size):
+                        mean[k] += share * value[y, first + k]
+                paid, at = np.float32(pay[x, b]), b * rest + first // A
+                for k in range(size // A):
+                    best = mean[A * k]
+                    for a in range(1, A):
+                        best = max(best, mean[A * k + a])
+                    out[x, at + k] = paid + best

@@ -23,7 +23,7 @@ from pkd_delay.policies import LatePlan
 if TYPE_CHECKING:
     from pkd.model import Law
 
-__all__ = ["Bounded", "BoundedPlan", "plan_long"]
+__all__ = ["Bounded", "BoundedPlan", "plan_long", "plan_table"]
 
 KIND = "BoundedPlan"
 LATE = "a problem with late observations: pkd_delay.Delayed or DelayedMDP"
@@ -250,7 +250,24 @@ def plan_long(
         [] if memory is None else number("memory", memory, above=True),
         if_given(function, "tell", tell, "of a Round"),
     )  # fmt: skip
-    table, places = make_table(delayed), make_line(delayed)
+    return plan_table(
+        delayed, make_table(delayed), make_line(delayed), gap, seconds=seconds, memory=memory,
+        delta=delta, tell=tell,
+    )  # fmt: skip
+
+
+def plan_table(
+    delayed: Delayed,
+    table: Table,
+    places: Places,
+    gap: float,
+    *,
+    seconds: float,
+    memory: float | None,
+    delta: float,
+    tell: Callable[[Round], object] | None = None,
+) -> BoundedPlan:
+    """`plan_long` with a table of the base that was made already."""
     room = min(GIGABYTE, find_memory() / 4) if memory is None else memory * GIGABYTE
     bounds = Bounds(table, places.line, delayed.base.horizon, room)
     bounds.refine(gap, seconds, delta, tell or (lambda found: None))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pkd.cli import main
+from pkd_delay.latency.curve import DelayCost, _tighten
 
 
 def run(capsys, *words):
@@ -52,3 +53,16 @@ def test_latency_is_exact_for_short_delays_and_between_bounds_for_long_ones(caps
         assert value - 1e-5 <= high
     assert "exact where both bounds are equal" in said.out
     assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_bounds_of_other_delays_narrow_those_of_a_long_one():
+    """More ticks are worth no more. A simulated lower bound is not passed on."""
+    lines = [
+        DelayCost(0, 9.0, low=9.0, high=9.0),
+        DelayCost(1, low=5.0, high=8.0),
+        DelayCost(2, low=7.0, high=7.5, evidence=(2,)),
+        DelayCost(3, low=6.0, high=8.5),
+    ]
+    found = _tighten(lines)
+    assert [line.bounds for line in found] == [(9.0, 9.0), (6.0, 8.0), (7.0, 7.5), (6.0, 7.5)]
+    assert [line.evidence for line in found] == [(), (), (2,), ()]
