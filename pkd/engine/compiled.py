@@ -340,6 +340,10 @@ class Compiled(Structure, ABC):
             return np.concatenate([law.p, self.known_p])
         return None
 
+    def find_form(self, belief: Belief) -> int:
+        """Whose code a sweep of a belief runs in: an exact one takes that of the last rule."""
+        return self.usual if belief.form == EXACT else belief.form
+
     def optimistic(self, bonus: Bonus, episodes: int, delta: float) -> Belief:
         """A belief before any data; `estimate` fills in the law and the counts."""
         p = np.concatenate([np.zeros(int(self.row_ptr[len(self.features)])), self.known_p])

@@ -102,7 +102,7 @@ def test_stripes_count_two_layers_and_the_policy(monkeypatch: pytest.MonkeyPatch
     mdp = random_mdp(actions=4, horizon=12)
     model = pkd_delay.KnownDelay(mdp, {6: 1.0}, 6)
     engine = pkd.compile(model, large=True)
-    memory = engine._borrow(pkd.plan(engine, mdp.law()).belief)
+    memory = engine.sweeper.borrow(pkd.plan(engine, mdp.law()).belief)
     values = sum(layer.v.nbytes for layer in memory.layers)
     monkeypatch.setattr(limits, "memory", lambda: values)
     with pytest.raises(ModelError, match=r"^KnownDelay has [\d,]+ states; a plan of 12 steps"):

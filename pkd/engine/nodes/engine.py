@@ -218,7 +218,7 @@ class NodeEngine(Compiled):
         self, belief: Belief
     ) -> tuple[bool | None, np.ndarray | None, kernels.Alone | None]:
         """Which sweep a belief takes, as `kernels.sweep` is told: (bonus, sets, alone)."""
-        form = self.usual if belief.form == EXACT else belief.form
+        form = self.find_form(belief)
         if form != CERTIFIED:
             return None if form == EXACT else True, None, None
         longest = int(np.diff(self.row_ptr).max(initial=1))

@@ -16,12 +16,12 @@ import numpy as np
 from pkd.adapters import proves_range
 from pkd.check import explained
 from pkd.engine.belief import Belief, Tally, World
-from pkd.engine.compiled import Policy, Result
+from pkd.engine.compiled import Compiled, Policy, Result
 from pkd.engine.stripes import kernels, walk
 from pkd.engine.stripes.arrays import cover, find_deciding_columns, to_arrays
 from pkd.engine.stripes.lookup import find_windows
 from pkd.engine.stripes.passes import Layout, keep, reduce
-from pkd.engine.stripes.sweeps import Derived, Memory, StripeSweeps
+from pkd.engine.stripes.sweeps import Derived, Memory, Sweeper
 from pkd.engine.stripes.table import StripeTable, build_table
 from pkd.engine.threads import Crew
 from pkd.explore import explore
@@ -40,7 +40,7 @@ PATH = 3  # columns of a path: law row, outcome, note
 MOST_COLUMNS = 2**60  # beyond it columns cannot be numbered
 
 
-class StripeEngine(StripeSweeps):
+class StripeEngine(Compiled):
     """A model as stripes."""
 
     engine = "stripes"
@@ -53,15 +53,17 @@ class StripeEngine(StripeSweeps):
         self.table = build_table(graph) if table is None else table
         self.weights = self.table.weights
         self._set_rows()
-        self._known_rewards, self._reward_means = self.table.reward_arrays()
         self.layout = layout = (
             reduce(self.table, self.horizon) if table is None else keep(self.table)
         )
         windows = find_windows(layout.start, layout.stripes, self.horizon)
         self._refuse_size(layout, windows)
         self.arrays = to_arrays(self.table, layout, windows, self.horizon)
+        self.sweeper = Sweeper(
+            self.table, layout, self.arrays, self.row_ptr, len(self.features), self.rewards,
+            self.horizon,
+        )  # fmt: skip
         self._kept: tuple[Belief, int, Derived, Memory] | None = None
-        self._free: list[Memory] = []  # memory of finished calls, for the next one
         self._reach: dict[int, np.ndarray] = {}  # which states can occur, by layer
         self._lock = threading.RLock()  # guards what is cached between calls
         if table is None:
@@ -131,7 +133,16 @@ class StripeEngine(StripeSweeps):
         with explained(self.model):
             return NodeEngine(explore(self.model))
 
-    # -- policies --------------------------------------------------------------------------------
+    # -- sweeps ------------------------------------------------------------------------------------
+
+    def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
+        return self.sweeper.sweep(belief, self.find_form(belief), policy, follow=follow)
+
+    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
+        form, sign = self.find_form(belief), 1.0 if most else -1.0
+        return self.sweeper.find_visits(belief, form, self.policy(), which, sign)
+
+    # -- policies ----------------------------------------------------------------------------------
 
     def policy(self, size: int | None = None) -> Policy:
         """The action of each state in each layer; `StripeArrays.choice_at` says where."""
@@ -215,11 +226,11 @@ class StripeEngine(StripeSweeps):
         plain, t = self.plain, h - 1
         with plain._lock:
             if plain._kept is None or plain._kept[0] is not belief or plain._kept[1] != t:
-                self._free.clear()  # memory of sweeps with passes: there is room for one of them
-                derived = plain._derive(belief)
-                memory = plain._borrow(belief)
+                self.sweeper.forget()  # its memory: there is room for one of both
+                derived = plain.sweeper.derive(belief, plain.find_form(belief))
+                memory = plain.sweeper.borrow(belief)
                 g, choices = plain._forget_choices()
-                plain._sweep_to(t, belief, derived, memory, choices, follow=False, g=g)
+                plain.sweeper.sweep_to(t, belief, derived, memory, choices, follow=False, g=g)
                 plain._kept = belief, t, derived, memory
             _, _, derived, memory = plain._kept
             actions = self.model.actions(x, y)
@@ -231,7 +242,7 @@ class StripeEngine(StripeSweeps):
             out = np.zeros((len(self.table.xs), len(tuple(actions))))
             source = memory.settled if last else memory.layers[(t + 1) % 2]
             target = kernels.Layer(out, out, out)
-            plain.sweep_alone(alone, belief, derived, source, target)
+            plain.sweeper.sweep_alone(alone, belief, derived, source, target)
         return dict(zip(tuple(actions), out[i].tolist(), strict=True))
 
     def _holds(self, t: int, x: int, column: int) -> bool:
@@ -280,14 +291,15 @@ class StripeEngine(StripeSweeps):
         truth = self.optimistic(Bonus(EXACT), 1, 0.5)
         # A belief under which a sweep computes the possible returns to go of every state.
         belief = truth._replace(form=SUM, free=1.0, width=math.nan)
-        derived = plain._derive(belief)
-        memory, (g, policy) = plain._borrow(belief), plain._forget_choices()
+        sweeper = plain.sweeper
+        derived = sweeper.derive(belief, SUM)
+        memory, (g, policy) = sweeper.borrow(belief), plain._forget_choices()
         memory.clear(self.table.over, plain.layout)
         source = memory.settled
         for t in range(horizon, -1, -1):
             first = -1 if t == horizon else kernels.LAST if t == horizon - 1 else kernels.STEP
             layer = memory.settled if t == horizon else memory.layers[t % 2]
-            plain._sweep_layer(g, crew, belief, derived, first, t, source, layer, policy, False)
+            sweeper.sweep_layer(g, crew, belief, derived, first, t, source, layer, policy, False)
             when = "after the last action" if t == horizon else f"at step {t + 1}"
             found = list(plain._list_ranges(layer, t))
             if found:
@@ -322,8 +334,8 @@ class StripeEngine(StripeSweeps):
             np.array([x for x, _, _ in layout.start], np.int64),
             np.array([y for _, y, _ in layout.start], np.int64),
             np.cumsum([p for _, _, p in layout.start]),
-            self._known_rewards,
-            self._reward_means,
+            self.sweeper.known_rewards,
+            self.sweeper.reward_means,
         )
 
     def episodes(

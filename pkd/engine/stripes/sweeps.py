@@ -7,7 +7,7 @@ the next one afterwards. Threads share the tiles of a large layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from pkd.engine.belief import Belief
-from pkd.engine.compiled import Compiled, Policy, reward_limits
+from pkd.engine.compiled import Policy, reward_limits
 from pkd.engine.set_values import PLACES
 from pkd.engine.stripes import kernels
 from pkd.engine.stripes.arrays import StripeArrays
@@ -23,9 +23,11 @@ from pkd.engine.stripes.columns import AT_ONCE, Work
 from pkd.engine.stripes.passes import Layout
 from pkd.engine.stripes.table import StripeTable
 from pkd.engine.threads import Crew, get_threads
-from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND, Bonus
+from pkd.model import UnknownReward
+from pkd.optimism import CERTIFIED, EXACT, NUMPY, ONE_ROUND
 
 NONE = np.zeros((0, 0))
+NO_PAIRS = NONE, NONE, np.zeros(0, np.int64), NONE  # with them pairs are only counted
 PARALLEL_WORK = 1_000_000  # states from which threads may share a layer
 ASKED = 1 << 18  # pairs that are gathered for a rule in numpy at once
 
@@ -73,48 +75,58 @@ def _add_ranges(layer: kernels.Layer) -> kernels.Layer:
     return kernels.Layer(layer.v, np.zeros_like(layer.v), np.zeros_like(layer.v))
 
 
-class StripeSweeps(Compiled):
-    """The sweeps of `StripeEngine`, which lays out the stripes."""
+class Sweeper:
+    """The sweeps over some stripes, and the memory that they lend one another."""
 
-    table: StripeTable
-    layout: Layout
-    arrays: StripeArrays
-    _free: list[Memory]  # memory of finished calls, for the next one
-    _known_rewards: np.ndarray  # (rows of rewards, X)
-    _reward_means: np.ndarray  # (rows of rewards, X) which unknown reward, or -1
+    def __init__(
+        self, table: StripeTable, layout: Layout, arrays: StripeArrays, row_ptr: np.ndarray,
+        n_unknown: int, rewards: Sequence[UnknownReward], horizon: int,
+    ) -> None:  # fmt: skip
+        self.table, self.layout, self.arrays, self.row_ptr = table, layout, arrays, row_ptr
+        self.n_unknown, self.rewards, self.horizon = n_unknown, rewards, horizon
+        self.known_rewards, self.reward_means = table.reward_arrays()  # (rows of rewards, X) each
+        self.n_states = len(table.xs) * layout.columns[0]
+        self._free: list[Memory] = []  # memory of finished calls, for the next one
+        self._pairs: list[int] | None = None
 
-    def sweep(self, belief: Belief, policy: Policy, *, follow: bool) -> tuple[float, bool]:
-        memory = self._borrow(belief)
+    def sweep(
+        self, belief: Belief, form: int, policy: Policy, *, follow: bool
+    ) -> tuple[float, bool]:
+        """The value of the start, and whether the policy changed."""
+        memory = self.borrow(belief)
         try:
-            derived = self._derive(belief)
-            changed = self._sweep_to(0, belief, derived, memory, policy, follow)
-            v = memory.layers[0].v
-            value = math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+            derived = self.derive(belief, form)
+            changed = self.sweep_to(0, belief, derived, memory, policy, follow)
+            return self._value_start(memory), changed > 0
         finally:
             self._free.append(memory)
-        return value, changed > 0
 
-    def find_visits(self, belief: Belief, which: int, *, most: bool) -> float:
-        g, sign = self.arrays.stripes, 1.0 if most else -1.0
-        if which < len(self.features):  # each branch is paid by its row of laws, no action is
+    def find_visits(
+        self, belief: Belief, form: int, policy: Policy, which: int, sign: float
+    ) -> float:
+        """The most visits of a feature (or of n_unknown + a reward); sign -1: the least ones."""
+        g = self.arrays.stripes
+        if which < self.n_unknown:  # each branch is paid by its row of laws, no action is
             paid = np.concatenate([g.law == which, np.zeros((1, g.law.shape[1]), bool)])
             none = np.full_like(g.action_reward, len(g.law))
             g = g._replace(branch_reward=g.branch_law, action_reward=none)
         else:
-            paid = self._reward_means == which - len(self.features)
-        derived = self._derive(belief)
+            paid = self.reward_means == which - self.n_unknown
+        derived = self.derive(belief, form)
         derived = derived._replace(pack=derived.pack._replace(reward=sign * paid))
-        memory = self._borrow(belief)
+        memory = self.borrow(belief)
         try:
-            self._sweep_to(0, belief, derived, memory, self.policy(), follow=False, g=g)
-            v = memory.layers[0].v
-            return sign * math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+            self.sweep_to(0, belief, derived, memory, policy, follow=False, g=g)
+            return sign * self._value_start(memory)
         finally:
             self._free.append(memory)
 
-    def _derive(self, belief: Belief) -> Derived:
-        """What a call derives from a belief."""
-        form = self.usual if belief.form == EXACT else belief.form
+    def _value_start(self, memory: Memory) -> float:
+        v = memory.layers[0].v
+        return math.fsum(p * v[x, y] for x, y, p in self.layout.start)
+
+    def derive(self, belief: Belief, form: int) -> Derived:
+        """What a call derives from a belief. form: whose code it runs in."""
         tables = self._tables(belief) if form == CERTIFIED else None
         bonus = True if form not in (EXACT, CERTIFIED, NUMPY) else None
         given = np.zeros(0) if form == NUMPY else None
@@ -155,12 +167,10 @@ class StripeSweeps(Compiled):
     def _fill(self, means: np.ndarray) -> np.ndarray:
         """The rewards of all rows, with the given values for unknown ones."""
         if not len(means):
-            return self._known_rewards
-        return self._known_rewards + np.where(
-            self._reward_means >= 0, means[self._reward_means], 0.0
-        )
+            return self.known_rewards
+        return self.known_rewards + np.where(self.reward_means >= 0, means[self.reward_means], 0.0)
 
-    def _sweep_to(
+    def sweep_to(
         self,
         until: int,
         belief: Belief,
@@ -178,7 +188,7 @@ class StripeSweeps(Compiled):
         g = self.arrays.stripes if g is None else g
         crew = Crew(get_threads() if self.n_states >= PARALLEL_WORK else 1)
         memory.clear(self.table.over, self.layout)
-        self._sweep_layer(
+        self.sweep_layer(
             g, crew, belief, derived, -1, horizon, memory.settled, memory.settled, policy, follow
         )
         for t in range(horizon - 1, until - 1, -1):
@@ -189,12 +199,12 @@ class StripeSweeps(Compiled):
                 else (kernels.STEP, memory.layers[(t + 1) % 2])
             )
             target = memory.layers[t % 2]
-            changed += self._sweep_layer(
+            changed += self.sweep_layer(
                 g, crew, belief, derived, first, t, source, target, policy, follow
             )
         return changed
 
-    def _sweep_layer(
+    def sweep_layer(
         self, g: kernels.Stripes, crew: Crew, belief: Belief, derived: Derived, first: int, t: int,
         source: kernels.Layer, target: kernels.Layer, policy: Policy, follow: bool,
     ) -> int:  # fmt: skip
@@ -228,7 +238,7 @@ class StripeSweeps(Compiled):
                 ))  # fmt: skip
 
             if belief.form == NUMPY:
-                changed += sum(work_on(*part) for part in self._cut(tiles))
+                changed += sum(work_on(*part) for part in self._cut(d, tiles))
             else:
                 changed += crew.share(work_on, len(tiles), float(g.tile_count[tiles].sum()))
         return changed
@@ -251,39 +261,29 @@ class StripeSweeps(Compiled):
     ) -> np.ndarray:  # fmt: skip
         """The values that a rule in numpy gives the pairs of tiles[begin:end]."""
         told = g, derived.belief, derived.pack, self._make_work(), tiles, begin, end, source
-        n = int(kernels.gather(*told, NONE, NONE, np.zeros(0, np.int64), NONE))
+        n = int(kernels.gather(*told, *NO_PAIRS))
         if n == 0:
             return np.zeros(0)
-        longest = int(np.diff(self.row_ptr[: len(self.features) + 1]).max(initial=1))
+        longest = int(np.diff(self.row_ptr[: self.n_unknown + 1]).max(initial=1))
         p, v = np.empty((2, longest, n))
         row, limits = np.zeros(n, np.int64), np.empty((2, n))
         kernels.gather(*told, p, v, row, limits)
         return belief.ask(p, v, row, limits)
 
-    def _cut(self, tiles: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Portions of some tiles with at most ASKED pairs, or of one tile."""
+    def _cut(self, derived: Derived, tiles: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Portions of some tiles with at most ASKED pairs of an unknown feature, or of one tile."""
+        if self._pairs is None:  # of each tile
+            g, layer = self.arrays.stripes, kernels.Layer(NONE, NONE, NONE)
+            every = np.arange(len(g.tile_batch))
+            told = g, derived.belief, derived.pack, self._make_work(), every
+            self._pairs = [int(kernels.gather(*told, i, i + 1, layer, *NO_PAIRS)) for i in every]
         begin, count = 0, 0
-        for i, pairs in enumerate(self._pairs[tiles].tolist()):
-            if count and count + pairs > ASKED:
+        for i, tile in enumerate(tiles.tolist()):
+            if count and count + self._pairs[tile] > ASKED:
                 yield begin, i
                 begin, count = i, 0
-            count += pairs
+            count += self._pairs[tile]
         yield begin, len(tiles)
-
-    @cached_property
-    def _pairs(self) -> np.ndarray:
-        """(tiles,) the pairs with an unknown feature."""
-        g, found = self.arrays.stripes, np.zeros(len(self.arrays.stripes.tile_batch), np.int64)
-        derived, layer = (
-            self._derive(self.optimistic(Bonus(EXACT), 1, 0.5)),
-            kernels.Layer(NONE, NONE, NONE),
-        )
-        told = g, derived.belief, derived.pack, self._make_work(), np.arange(len(found))
-        for tile in range(len(found)):
-            found[tile] = kernels.gather(
-                *told, tile, tile + 1, layer, NONE, NONE, np.zeros(0, np.int64), NONE
-            )
-        return found
 
     def _make_work(self, policy: Policy | None = None) -> Work:
         """Memory for the columns of one tile."""
@@ -307,7 +307,11 @@ class StripeSweeps(Compiled):
         longest = int(np.diff(self.row_ptr).max(initial=1))
         return width, int(g.tile_count.max(initial=1)), longest
 
-    def _borrow(self, belief: Belief) -> Memory:
+    def forget(self) -> None:
+        """Frees the memory of finished calls."""
+        self._free.clear()
+
+    def borrow(self, belief: Belief) -> Memory:
         """The memory of one call: no two calls share one."""
         ranged = math.isnan(belief.width)
         try:
