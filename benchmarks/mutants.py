@@ -2,12 +2,17 @@
 
     python benchmarks/mutants.py pkd.theory.bounds pkd_delay.theory.bounds --every 3
     python benchmarks/mutants.py --all
+    python benchmarks/mutants.py --map [--most 4] [--entries "alg:MVP" ...]
 
 A mutant changes one place inside one function, one default of a function, or one number of a
 module. A forked process makes the change and runs the tests of the module; so the start of Python
 is paid once. Kernels are changed and run as Python. Survivors are printed with their line;
 benchmarks/mutants.toml says why a survivor changes nothing that can be seen. The exit code is 1 if
 one survives that has no reason there.
+
+--map checks docs/map.toml: of the code that an entry names some places are changed, evenly spread
+(defaults of arguments apart), and only the tests that the entry names are run. An entry of which no
+change is noticed names the wrong tests: the exit code is 1.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import argparse
 import ast
 import copy
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -77,6 +83,8 @@ TESTS = {  # besides the examples in the module itself
         "tests/certification/test_narrow.py",
         "tests/learning/test_certified_learning.py",
     ],
+    "pkd.families": ["tests/certification/test_families.py"],
+    "pkd.engine.families": ["tests/certification/test_families.py"],
     "pkd.theory.certified": ["tests/theory/test_certified_bound.py"],
     "pkd.theory.inspection": [
         "tests/theory/test_inspection_by_definition.py",
@@ -104,6 +112,7 @@ class Mutant(NamedTuple):
     before: str
     after: str
     change: Callable[[], None]
+    is_default: bool = False  # of an argument
 
 
 def list_mutants(module: ModuleType) -> Iterator[Mutant]:
@@ -145,13 +154,13 @@ def _change_defaults(function: Any, name: str, line: int) -> Iterator[Mutant]:
             told = f"default {new!r}"
             after = (*values[:i], new, *values[i + 1 :])
             change = partial(setattr, function, "__defaults__", after)
-            yield Mutant(name, line, f"default {value!r}", told, change)
+            yield Mutant(name, line, f"default {value!r}", told, change, True)
     for key, value in (function.__kwdefaults__ or {}).items():
         if type(value) in (bool, int, float):
             new = _other(value)
             told = {**function.__kwdefaults__, key: new}
             change = partial(setattr, function, "__kwdefaults__", told)
-            yield Mutant(name, line, f"{key}={value!r}", f"{key}={new!r}", change)
+            yield Mutant(name, line, f"{key}={value!r}", f"{key}={new!r}", change, True)
 
 
 def _other(value: Any) -> Any:
@@ -287,6 +296,51 @@ def try_module(name: str, every: int, seconds: float, only: list[int]) -> int:
     return unexplained
 
 
+def list_mutants_of(name: str) -> list[Mutant]:
+    """The mutants of what a dotted name of the map stands for: a function, a class or a module."""
+    found = pkgutil.resolve_name(name)
+    for inner in ("__func__", "fget", "func", "__wrapped__", "py_func"):
+        found = getattr(found, inner, found)
+    if isinstance(found, ModuleType):
+        return list(list_mutants(found))
+    module = import_module(found.__module__)
+    places = getattr(found, "__qualname__", "")
+    return [
+        mutant
+        for mutant in list_mutants(module)
+        if (mutant.place == places or mutant.place.startswith(f"{places}."))
+        and not mutant.is_default
+    ]
+
+
+def read_map(chosen: list[str]) -> list[dict[str, Any]]:
+    """The entries of the map that name code and tests; chosen: labels or names, none: all."""
+    items = tomllib.loads((ROOT / "docs/map.toml").read_text(encoding="utf-8"))["item"]
+    named = [item for item in items if item.get("code") and item.get("tests")]
+    return [i for i in named if not chosen or {i["name"], i.get("label")} & {*chosen}]
+
+
+def try_entry(item: dict[str, Any], most: int) -> int:
+    """Prints how many changes of its code the tests of an entry notice; returns 1 if none."""
+    mutants = [mutant for name in item["code"] for mutant in list_mutants_of(name)]
+    chosen = mutants[:: max(1, len(mutants) // most)][:most]
+    began = time.monotonic()
+    assert run_tests(item["tests"]) == 0
+    for name in [name for name in sys.modules if name.startswith("tests.")]:
+        del sys.modules[name]
+    limit, noticed = 10 + int(10 * (time.monotonic() - began)), 0
+    missed = []
+    for mutant in chosen:
+        if survives(mutant, item["tests"], limit):
+            missed.append(f"    {mutant.place}:{mutant.line} {mutant.before} -> {mutant.after}")
+        else:
+            noticed += 1
+    label = item.get("label", item["name"])
+    verdict = "" if noticed or not chosen else ": its tests notice NOTHING"
+    print(f"{label}: {noticed} of {len(chosen)} noticed{verdict}", *missed, sep="\n", flush=True)
+    return int(not noticed and bool(chosen))
+
+
 def main() -> int:
     """Tries the mutants of each module in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -295,10 +349,25 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="try each N-th mutant only")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each module at most")
     parser.add_argument("--lines", type=int, nargs="+", default=[], help="only mutants of these")
+    parser.add_argument("--map", action="store_true", help="the tests that the map names")
+    parser.add_argument("--entries", nargs="+", default=[], help="labels of entries of the map")
+    parser.add_argument("--most", type=int, default=4, help="changes of each entry of the map")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
+    if args.map and args.inside:
+        return max(try_entry(item, args.most) for item in read_map(args.entries))
+    if args.map:
+        runs = []
+        for item in read_map(args.entries):
+            label = item.get("label", item["name"])
+            words = ["--map", "--inside", "--most", str(args.most), "--entries", label]
+            kernels = any(name.startswith("pkd.engine.") for name in item["code"])
+            more = ENVIRONMENT if kernels else {}
+            environment = {**os.environ, **more}
+            runs.append(subprocess.run([sys.executable, __file__, *words], env=environment))
+        return int(any(run.returncode for run in runs))
     if args.inside:
         return 1 if try_module(args.modules[0], args.every, args.seconds, args.lines) else 0
     failed = 0

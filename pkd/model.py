@@ -237,7 +237,7 @@ class PartiallyKnownMDP(ABC):
         ]
 
     def outcomes(self, z: Any) -> Iterable[Any]:
-        """Every x' that can follow the unknown feature z."""
+        """Every x' that can follow the unknown feature z, or a family of laws (`pkd.families`)."""
         raise ModelError(
             f"{type(self).__name__}.outcomes({z!r}) is not defined; list every x' that can follow "
             "this feature"

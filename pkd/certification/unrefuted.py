@@ -62,7 +62,7 @@ class Unrefuted:
         self.expect(np.zeros(len(self.numbers)))
 
     def hurry(self, quick: bool) -> None:
-        """Takes an upper bound of values over a set that is a few percent larger, but quick."""
+        """Takes an upper bound of values over a set that is larger, but quick: for widths alone."""
         rounds = ONE_ROUND if quick else ALL_ROUNDS
         self.high, self.best_high, self.low = (
             each._replace(rounds=rounds) for each in (self.high, self.best_high, self.low)

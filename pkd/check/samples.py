@@ -122,9 +122,10 @@ def check_samples(
     It reports and raises nothing about the data. model: a model or a problem. episodes: `Episode`s,
     or (z, x', (x, y, a)) triples, in order of time. The probability that a sufficient phi_Z is
     rejected, for any feature, is at most `false_alarm`, whatever policy collected the data: the
-    j-th feature to appear gets the share 1/(j (j + 1)) of it. Where `outcomes(z)` is a family (`pkd.families`), half of that
-    share goes to a test of the family: the ratio w(n) / max_t prod_i p_t(x'_i), with w(n) the
-    probability of the samples if the law is drawn from Dirichlet(1/2), has mean at most 1, too.
+    j-th feature to appear gets the share 1/(j (j + 1)) of it. Where `outcomes(z)` is a family
+    (`pkd.families`), half of that share goes to a test of the family: the ratio w(n) / max_t prod_i
+    p_t(x'_i), with w(n) the probability of the samples if the law is drawn from Dirichlet(1/2), has
+    mean at most 1, too.
 
     >>> import pkd
     >>> from pkd.tables.coin import coin

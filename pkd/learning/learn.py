@@ -319,6 +319,8 @@ class Trial:
         """The record of the finished run."""
         done, learning = self.done, self.learning
         config = {"model": type(self.compiled.model).__name__, **self.config, "episodes": done}
+        if self.compiled.families:  # the theorems are about features without one
+            config["families"] = len(self.compiled.families)
         return Run(
             upper_values=self.uppers[:done],
             lower_values=self.lowers[:done] if self.certifies else None,

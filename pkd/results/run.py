@@ -137,12 +137,13 @@ class Run:
 
     def _bounds_regret(self) -> bool:
         """Whether a theorem bounds the regret: plans use at least half of the present counts."""
-        if self.guarantee == "no guarantee":
+        if self.guarantee == "no guarantee" or self.config.get("families"):
             return False
         if "replan" not in self.config or self.config["replan"] == "powers of two":
             return True  # an agent of the literature with its own schedule
         schedule = read_schedule(self.config["replan"])
-        if schedule.slack and self.unexplored:  # proved for features that are explored alone
+        estimates = self.unexplored or self.config["optimism"].get("rate")
+        if schedule.slack and estimates:  # proved for features that are explored alone
             return False
         return schedule.period == 1 or (schedule.features or math.inf) <= 2
 

@@ -280,6 +280,9 @@ def test_a_run_with_a_family_learns_faster_and_its_interval_holds() -> None:
     assert own.violations == own.lower_violations == 0
     assert own.interval.high - own.interval.low < 0.7 * (plain.interval.high - plain.interval.low)
     assert own.unexplored == plain.unexplored != ()
+    assert (own.guaranteed, plain.guaranteed) == ("interval", "regret and interval")
+    with pytest.raises(pkd.ModelError, match="declares families"):
+        pkd.theory.certified.certified_bound(SMALL, 100)
 
 
 @both_engines
