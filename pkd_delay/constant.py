@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from pkd.tables.sparse import SparseTable
 from pkd_delay import kernels
 from pkd_delay.delayed import Delayed, DelayedMDP
 from pkd_delay.laws.arrivals import DelayRule
@@ -60,7 +59,7 @@ class ConstantPlan:
     def _reached(self) -> list[NDArray[np.bool_]]:
         """Which states the model of the table can be in at step 1, 2, ...: a dense one in all."""
         moves = self.mdp.transitions
-        if not isinstance(moves, SparseTable):
+        if isinstance(moves, np.ndarray):
             start = self.mdp.start_distribution > 0
             return [start, *[np.ones_like(start)] * (self.mdp.horizon - 1)]
         here, found = self.mdp.start_distribution > 0, list[NDArray[np.bool_]]()
@@ -74,6 +73,17 @@ class ConstantPlan:
         return found
 
 
+def _list_moves(transitions: Any, states: int, actions: int) -> tuple[Any, Any, Any]:
+    """(pointers of the rows s A + a, successors, probabilities)."""
+    if not isinstance(transitions, np.ndarray):
+        matrix = transitions.matrix
+        return matrix.indptr, matrix.indices, matrix.data
+    rows = transitions.reshape(states * actions, states)
+    where = np.flatnonzero(rows)
+    of, to = np.divmod(where, states)
+    return np.searchsorted(of, np.arange(states * actions + 1)), to, rows.ravel()[where]
+
+
 def plan_constant(delayed: Delayed) -> ConstantPlan | None:
     """The plan of a small table under a constant delay; None: it is another problem."""
     if type(delayed) is not DelayedMDP or delayed.instead is not None:
@@ -85,14 +95,7 @@ def plan_constant(delayed: Delayed) -> ConstantPlan | None:
     if law is None or delay < 1 or not small or not DelayRule(delayed.max_delay, law).always:
         return None
     queues = actions**delay
-    if isinstance(mdp.transitions, SparseTable):
-        matrix = mdp.transitions.matrix
-        ptr, to, p = matrix.indptr, matrix.indices, matrix.data
-    else:
-        rows = mdp.transitions.reshape(states * actions, states)
-        where = np.flatnonzero(rows)
-        of, to = np.divmod(where, states)
-        ptr, p = np.searchsorted(of, np.arange(states * actions + 1)), rows.ravel()[where]
+    ptr, to, p = _list_moves(mdp.transitions, states, actions)
     table = (ptr.astype(np.int64), to.astype(np.int64), np.array(p), np.array(mdp.rewards))
     choices = np.zeros((horizon - delay, states, queues), np.uint8)
     heads = np.zeros((states, sum(actions**n for n in range(delay))), np.uint8)
