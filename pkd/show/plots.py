@@ -231,7 +231,7 @@ def draw_lines(
         elif drawn.min() == 0 and drawn.max() > FAR_APART * least > 0:
             linear = 10 ** math.floor(math.log10(least))
             scale("symlog", linthresh=linear, linscale=0.5)
-            limit(-linear / 2)
+            limit(-linear / 2, 2 * drawn.max())
         first = next(iter(lines.values()))
         over = f"mean over {first.units} {first.what}"
         if first.units >= FEWEST:
