@@ -28,6 +28,7 @@ __all__ = ["Bounds", "Low", "Round", "lower_mean"]
 
 RARE = 1e-9  # nodes that are met less often are never asked
 GROWTH = 1.5  # of the net from round to round
+FEW = 20_000  # nodes of a net that says nothing yet about larger ones
 SHORT, ONCE = 0.05, 0.1  # of the time: for shorter delays in every round, and once early on
 SPARE = 200_000  # nodes that a pass may make beside those of the net
 HEAT, TIE = 1e-5, 1e-9  # of the range of rewards: softness of the optimistic policy; equal values
@@ -218,13 +219,13 @@ class Bounds:
             score = self._walk(self.heat, RARE, left / 4, 2 * n + SPARE)[1]
             now = time.perf_counter()
             # Nets whose nodes are all different lose against a shorter delay: no more of them.
-            beaten = looked and self.high < self.table.early + self.top
+            behind = self.high < self.table.early + self.top
             last = now - began + GROWTH * (now - t0) > 0.6 * seconds or n * GROWTH > self.most
-            last = last or beaten
+            last = last or (looked and behind and n >= FEW)
             worth = float(score.sum())
             short = not worth or (self.lost < 1e-3 and worth < 0.3 * (self.high - self.best.value))
-            if beaten and self.gap > gap:
-                self._look_shorter(0.4 * (seconds - (now - began)))
+            if last and behind and self.gap > gap:
+                self._look_shorter(0.3 * (seconds - (now - began)))
                 now = time.perf_counter()
             if last or short or real < 0.4 * (now - began):
                 left = seconds - (now - began)
