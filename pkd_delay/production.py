@@ -22,8 +22,7 @@ import pkd
 from pkd import CHANCE, END, Known, ModelError, PartiallyKnownMDP, Transition, UnknownReward
 from pkd.episode import list_branches
 from pkd.expect import instance, require, show
-from pkd.files.atomic import DAMAGE, say, write_text
-from pkd.files.values import decode, encode, index_values
+from pkd.files import DAMAGE, decode, encode, index_values, say, write_text
 from pkd_delay.augmented import Augmented
 from pkd_delay.delayed import Delayed
 from pkd_delay.episodes import DelayedEpisode

@@ -1,10 +1,9 @@
 """Makes one page of an experiment, or of saved runs: the question, the table, a figure per model;
 or one of what other commands found, in plain words, for those who decide.
 
-  pkd fit-delay arrivals.csv --findings delay.json
   pkd latency inventory --log sales.csv --sensor-price .5 --findings price.json
   pkd certify inventory --log sales.csv --findings proof.json
-  pkd report delay.json price.json proof.json --title "A faster sensor?" --out decision.html
+  pkd report price.json proof.json --title "A faster sensor?" --out decision.html
   pkd experiment riverswim
   pkd report out/riverswim --out riverswim.html
   pkd report run-*.npz --out inventory.html

@@ -4,7 +4,7 @@
 actions, `logs` are CSV logs.
 """
 
-from pkd.files.atomic import read_npz, replacing, write_csv, write_npz, write_text
+from pkd.files.atomic import DAMAGE, read_npz, replacing, say, write_csv, write_npz, write_text
 from pkd.files.policies import (
     Row,
     StateView,
@@ -12,12 +12,18 @@ from pkd.files.policies import (
     write_policy_csv,
     write_policy_json,
 )
+from pkd.files.values import decode, encode, index_values
 
 __all__ = [
+    "DAMAGE",
     "Row",
     "StateView",
+    "decode",
+    "encode",
+    "index_values",
     "read_npz",
     "replacing",
+    "say",
     "state_views",
     "write_csv",
     "write_npz",

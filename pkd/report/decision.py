@@ -88,7 +88,7 @@ def make_findings(
 ) -> Findings:
     """Findings from (caption, headers, rows) and a figure; long tables are cut.
 
-    >>> found = make_findings("Delays", ["Metrics are late."], [("", ["late"], [[0.25]])])
+    >>> found = make_findings("Stock", ["It is enough."], [("", ["left"], [[0.25]])])
     >>> found.tables[0].rows
     [['0.25']]
     """

@@ -57,3 +57,13 @@ def test_a_run_that_ends_or_is_discounted_has_no_gain():
     law = np.full((3, 2, 3), 1 / 3)
     table = pkd.discounted(pkd.TabularMDP(law, REWARDS, horizon=30), 0.9)
     assert pkd.certify(table, {(0, 0): {0: 5}}).gain is None
+
+
+def test_a_short_horizon_gives_wide_bounds_that_hold():
+    for seed in range(10):
+        law = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), size=(3, 2)) + 1e-3
+        law /= law.sum(axis=2, keepdims=True)
+        counts = {(s, a): dict(enumerate(1e9 * law[s, a])) for s in range(3) for a in range(2)}
+        found = pkd.certify(pkd.TabularMDP(law, REWARDS, horizon=4), counts).gain
+        assert found.low <= find_gain(law) <= found.high
+        assert found.width > 1e-3

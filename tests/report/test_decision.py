@@ -62,8 +62,8 @@ def test_the_page_asks_for_nothing_and_runs_nothing(folder: Path) -> None:
 
 def test_words_are_explained_only_where_they_occur(folder: Path) -> None:
     text = (folder / "page.html").read_text(encoding="utf-8")
-    assert "<dt>confidence</dt>" in text
-    assert "<dt>regret</dt>" not in text
+    assert "<strong>confidence</strong>" in text
+    assert "<strong>regret</strong>" not in text
 
 
 def test_text_of_a_file_is_text_and_not_markup() -> None:

@@ -50,6 +50,7 @@ def test_there_is_one_chapter_and_one_figure_of_regret_for_each_model(text: str)
     assert re.findall(r"<h2>(.*?)</h2>", text) == [
         "two_state_chain --horizon 3 --delay 1",
         "a tank",
+        "Words",
         "How to run it again",
     ]
     assert text.count("Cumulative regret ends at") == 2

@@ -169,7 +169,7 @@ def test_rules_are_compared_from_the_same_first_policy() -> None:
 
 def test_one_run_is_not_compared_and_is_open() -> None:
     found = Page(page({"run.npz": a_run()}))
-    assert found.said("h2") == ["Ladder", "How to run it again"]
+    assert found.said("h2") == ["Ladder", "Words", "How to run it again"]
     assert found.said("li") == []
     assert "open" in found.all("details")[0]
 
