@@ -202,9 +202,10 @@ def test_export_imports_what_a_run_names_only_if_it_is_trusted(
 
 
 def test_a_stationary_policy_of_episodes_that_end_has_no_endless_bound(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert main(["export", "gambler", "--stationary", "--out", "p.csv"]) == 0
+    file = str(tmp_path / "p.csv")
+    assert main(["export", "gambler", "--stationary", "--out", file]) == 0
     assert "no bound for an endless run: episodes end" in capsys.readouterr().out
 
 
