@@ -60,7 +60,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--x", metavar="NAME", help="table and figure: regret against this parameter of the sweep"
     )
-    parser.add_argument("--at", type=positive, metavar="K", help="regret after K episodes (default: at the end)")
+    parser.add_argument(
+        "--at", type=positive, metavar="K", help="regret after K episodes (default: at the end)"
+    )
     parser.add_argument("--split", metavar="NAME", help="a panel for each value of this parameter")
     add_output(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
