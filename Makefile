@@ -39,7 +39,7 @@ bench: .venv/ready-bench  ## measure beside peers and write the tables into out/
 	$(BIN)/python benchmarks/bench.py --out out
 
 clean:  ## remove what the other targets made
-	rm -rf .venv .venv-* .coverage* build dist out docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-* .coverage* build dist out docs/_build docs/_gallery docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
 	$(INSTALL) --editable .

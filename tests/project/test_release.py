@@ -162,8 +162,9 @@ def test_a_tag_must_name_the_one_version() -> None:
 
 def test_links_of_the_readme_work_on_the_page_of_an_index(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
-    links = "[log](CHANGELOG.md) [paper](https://arxiv.org/x) [up](#up)"
-    page.write_text(f"![plot](docs/a.png) {links}")
+    page.write_text(
+        "![plot](docs/a.png) [log](CHANGELOG.md) [paper](https://arxiv.org/x) [up](#up)"
+    )
     done = run_script("absolute_links", str(page), "https://host/one/pkd", "v1.2.3")
     assert done.returncode == 0
     assert page.read_text() == (
