@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pkd.expect import flag, function, require, whole
 from pkd.model import CHANCE, END, Branch, ModelError, PartiallyKnownMDP, UnknownReward
+from pkd.workers import memory
 
 __all__ = ["OVER", "START", "UnknownTable"]
 
@@ -59,6 +60,8 @@ class UnknownTable(PartiallyKnownMDP):
         if successors is not None and not isinstance(successors, Mapping):
             require(function("successors", successors, "(s, a) -> states, or a mapping"))
         require(flag("ends", ends))
+        if successors is None:
+            _refuse_memory(int(n_states), int(n_actions), int(n_states) + ends)
         self.horizon = int(horizon)
         self.n_states, self.n_actions = int(n_states), int(n_actions)
         self.low, self.high = map(float, reward_range)
@@ -124,3 +127,14 @@ def _refuse(n_states: Any, n_actions: Any, horizon: Any, reward_range: Any, star
         states = list(start) if isinstance(start, Mapping) else [start]
         findings += [f for s in states for f in whole("a state of start", s, most=n_states - 1)]
     require(findings)
+
+
+def _refuse_memory(n_states: int, n_actions: int, n_outcomes: int) -> None:
+    """A ModelError where counts of all (s, a, s') do not fit this machine."""
+    needed, there = 8 * n_states * n_actions * n_outcomes, memory()
+    if needed > there:
+        raise ModelError(
+            f"counts of {n_states} states, {n_actions} actions and {n_outcomes} outcomes of each "
+            f"need {needed / 2**30:.3g} GiB; this machine has {there / 2**30:.3g} GiB. Say by "
+            "successors= which states can follow"
+        )

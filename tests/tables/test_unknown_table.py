@@ -89,3 +89,9 @@ def test_bad_sizes_are_named_together() -> None:
 def test_a_start_outside_the_table_is_refused() -> None:
     with pytest.raises(pkd.ModelError, match=r"a state of start is 5; expected .* from 0 to 1"):
         pkd.UnknownTable(2, 1, 3, start=5)
+
+
+def test_counts_that_do_not_fit_the_machine_are_refused_at_once() -> None:
+    with pytest.raises(pkd.ModelError, match=r"need 7\.45e\+04 GiB; .* successors="):
+        pkd.UnknownTable(100_000, 1000, 5)
+    pkd.UnknownTable(100_000, 1000, 5, lambda s, a: [0])
