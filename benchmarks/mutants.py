@@ -11,8 +11,8 @@ benchmarks/mutants.toml says why a survivor changes nothing that can be seen. Th
 one survives that has no reason there.
 
 --map checks docs/map.toml: of the code that an entry names some places are changed, evenly spread
-(defaults of arguments apart), and only the tests that the entry names are run. An entry of which no change is noticed names the
-wrong tests: the exit code is 1.
+(defaults of arguments apart), and only the tests that the entry names are run. An entry of which no
+change is noticed names the wrong tests: the exit code is 1.
 """
 
 from __future__ import annotations

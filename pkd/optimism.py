@@ -246,7 +246,7 @@ class Certified(Optimism):
     rate: an option that is off by default. Let most(z) bound the visits of z in an episode over all
     policies and all laws that are left; it is computed anew when the episodes have doubled. Where
     every feature that acting decides has N(z) >= rate k most(z) > 0 samples before episode k, the
-    plan takes the estimates of all: data come fast enough by themselves. Otherwise it is as without.
+    plan takes the estimates of all: data come fast enough by themselves. Else it is as without.
     Plans are also made when the episodes have doubled. It is off where a run has `until`.
     exact: the maximum to 1e-9 of the range. Otherwise plans use an upper bound of it: it is a few
     percent larger as a rule, and up to 1.35 times the gain over the mean in a small model, 2.84
@@ -272,7 +272,9 @@ class Certified(Optimism):
 
     def __attrs_post_init__(self) -> None:
         if self.rate is not None and self.explore == "everywhere":
-            raise ModelError('Certified(rate=...) explores what is needed; drop explore="everywhere"')
+            raise ModelError(
+                'Certified(rate=...) explores what is needed; drop explore="everywhere"'
+            )
 
     def to_config(self) -> dict[str, Any]:
         found = super().to_config()
