@@ -121,6 +121,9 @@ def test_a_saved_learner_goes_on_with_the_same_plans(tmp_path: Path) -> None:
         learner.observe(pkd.Simulator(problem.model(), problem.law(), seed=k).episode(learner.plan))
     learner.save(tmp_path / "learner.npz")
     again = pkd.OptimisticLearner.load(tmp_path / "learner.npz", problem.model())
+    assert np.isfinite(learner._learning.most).all()
+    assert again._learning.most.tolist() == learner._learning.most.tolist()
+    assert again._learning.looked == learner._learning.looked > 1
     for k in range(40, 80):
         for each in (learner, again):
             each.observe(pkd.Simulator(problem.model(), problem.law(), seed=k).episode(each.plan))
