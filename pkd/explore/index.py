@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -200,7 +201,10 @@ class Index:
         row = self.feature_index.get(z)
         if row is None:
             answer = self.model.outcomes(z)
-            states = tuple(answer)
+            limit = self.manner.max_states
+            states = tuple(islice(answer, limit + 1))
+            if len(states) > limit:
+                raise ModelError(f"outcomes({z!r}) lists more than {limit} values, too many states")
             if self.strict and (
                 not states or len(set(states)) < len(states) or isinstance(answer, Mapping)
             ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import tracemalloc
 from typing import Any
@@ -201,3 +202,27 @@ def test_a_walk_that_would_take_long_is_refused_before_it_starts(walk: Any) -> N
     """Nothing is said and nothing ends for an hour otherwise; a plan alone takes seconds."""
     with pytest.raises(pkd.ModelError, match=r"takes about [\d,.]+ hours; expected at most 10 min"):
         walk()
+
+
+@pytest.mark.parametrize("many", [range(10**9), itertools.count])
+def test_outcomes_without_end_are_refused(many: Any) -> None:
+    class Wide(pkd.PartiallyKnownMDP):
+        horizon = 2
+
+        def start(self) -> Any:
+            return 0, 0
+
+        def actions(self, x: Any, y: Any) -> Any:
+            return [0]
+
+        def reward(self, x: Any, y: Any, a: Any) -> float:
+            return 0.0
+
+        def step(self, x: Any, y: Any, a: Any) -> Any:
+            return [(1.0, 0, "z")]
+
+        def outcomes(self, z: Any) -> Any:
+            return many() if callable(many) else many
+
+    with pytest.raises(ModelError, match="'z'.* lists more than 1000 values"):
+        pkd.compile(Wide(), max_states=1000)
