@@ -407,7 +407,8 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             pending, waited = self._actions[max(t - 1, 0) :], line.waited(self._step)
         last = self._messages[t - 1] if t else self._nothing
         ages = None
-        if isinstance(line, SensorArrivals):
+        if self._sensors is not None:
+            assert isinstance(line, SensorArrivals)
             sent = {name: one.shown for name, one in line.lines.items()}
             blank = self._nothing.observation if not all(sent.values()) else {}
             seen = {
@@ -418,10 +419,10 @@ class LateEnv(gym.Wrapper[Observation, Any, Any, Any], gym.utils.RecordConstruct
             ages = {name: 0 if self._over else self._step - max(k, 1) for name, k in sent.items()}
         observation = self.packing.pack(self._step, last, pending, waited, news, t, ages)
         info = news[-1].info if news else {}  # it is shown once
-        if isinstance(line, SensorArrivals) and self._over:
-            info["late"] = {"deltas": line.deltas, "delays": line.delays}
-        elif self._over:
+        if self._over and self._sensors is None:
             info["late"] = {"deltas": tuple(line.deltas), "delays": tuple(line.delays)}
+        elif self._over:
+            info["late"] = {"deltas": line.deltas, "delays": line.delays}
         if len(news) == 1:
             return observation, info, news[0].paid
         return observation, info, sum([message.paid for message in news], 0.0)

@@ -141,9 +141,14 @@ class Packing:
             told["sent"] = whole[len(last.on_way)]
             told["since"] = whole[min(last.since, self.commands + 1)]
         if self.horizon is not None:
-            told["step"] = np.array([h], np.int64)
+            told["step"] = step = self._step.copy()
+            step[0] = h
         told["waited"] = whole[waited]
         return told
+
+    @cached_property
+    def _step(self) -> NDArray[np.int64]:
+        return np.zeros(1, np.int64)  # a copy is made sooner than an array
 
     @cached_property
     def _numbers(self) -> list[np.int64]:

@@ -146,20 +146,24 @@ class Arrivals:
 
     def send(self, delta: int, delay: int) -> None:
         """One more state is on its way; it does not overtake: D_h >= D_{h-1} - 1."""
-        late = max(delay, self.delay - 1)
-        self.deltas.append(delta if late == delay else late - self.delay)
-        self.delays.append(late)
+        delays = self.delays
+        before = delays[-1] if delays else self.start_delay
+        late = delay if delay >= before - 1 else before - 1
+        self.deltas.append(delta if late == delay else late - before)
+        delays.append(late)
 
     def advance(self, h: int, everything: bool = False) -> int:
         """Shows what is due at the beginning of step h; how many states that is."""
-        before = self.shown
-        while self.shown <= len(self.delays):
-            late = self.delays[self.shown - 1] if self.shown else self.start_delay
-            due = self.shown + 1 + late
+        delays, before = self.delays, self.shown
+        shown = before
+        while shown <= len(delays):
+            due = shown + 1 + (delays[shown - 1] if shown else self.start_delay)
             if due > h and not everything:
                 break
-            self.shown, self._due = self.shown + 1, min(due, h)
-        return self.shown - before
+            shown += 1
+            self._due = due if due < h else h
+        self.shown = shown
+        return shown - before
 
     def waited(self, h: int) -> int:
         """Steps since the last shown state was shown; h - 1 before the first one."""

@@ -97,6 +97,27 @@ def test_a_table_has_the_values_and_policies_of_the_engine_of_nodes(
     assert float(first) == float(other)
 
 
+@given(tables(), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_zeros_that_are_left_out_change_no_bit(mdp: pkd.TabularMDP, zeros: int) -> None:
+    rng = np.random.default_rng(zeros)
+    dense = np.asarray(mdp.transitions)
+    thin = np.where(rng.random(dense.shape) < 0.1 * zeros, 0.0, dense)
+    thin[..., 0] += thin.sum(axis=-1) == 0
+    thin = thin / thin.sum(axis=-1, keepdims=True)
+    mdp = attrs.evolve(mdp, transitions=thin)
+    plain = pkd.plan(mdp)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pkd.engine.table.engine.THIN_SIZE", 0)
+        patch.setattr("pkd.engine.table.engine.THIN_PART", 0)
+        short = pkd.plan(mdp)
+        assert short.value == plain.value
+        for h in range(1, mdp.horizon + 1):
+            for x, y in plain.states(h):
+                assert short.action(h, x, y) == plain.action(h, x, y)
+                assert short.values(h, x, y) == plain.values(h, x, y)
+
+
 def test_a_plan_that_is_dropped_gives_its_memory_back_at_once() -> None:
     gc.collect()
     gc.disable()

@@ -24,6 +24,8 @@ __all__ = ["TableEngine"]
 
 PORTION_SIZE = 5e7  # successors that one compiled call reads: a fraction of a second
 SHARED_SIZE = 2e5  # successors of a layer from which on threads share it
+THIN_SIZE = 10_000  # entries of a dense table from which on its zeros may be left out
+THIN_PART = 8  # ... if at most one entry in so many is none
 KEPT_BYTES = 1 << 28  # values of layers that are kept for questions
 
 
@@ -124,11 +126,12 @@ class TableEngine(NodeEngine):
         self, truth: Truth, policy: Policy, v: np.ndarray, follow: bool, bottom: int
     ) -> bool:
         """The layers H - 1, ..., bottom; V of layer t ends in v[t % len(v)], V of layer H is 0."""
-        g, size, e, p = self.graph.rows, self.graph.size, np.zeros(self._e), truth.masses
-        threads, top = get_threads() if self._load >= SHARED_SIZE else 1, self.horizon - 1
+        size, e = self.graph.size, np.zeros(self._e)
+        g, p, load = self._leave_out_zeros(truth.masses)
+        threads, top = get_threads() if load >= SHARED_SIZE else 1, self.horizon - 1
         changed = False
-        if threads == 1 and self._load < PORTION_SIZE:
-            step = max(int(PORTION_SIZE / self._load), 1)
+        if threads == 1 and load < PORTION_SIZE:
+            step = max(int(PORTION_SIZE / load), 1)
             for t in range(top, bottom - 1, -step):
                 layers = t, max(t - step + 1, bottom)
                 changed |= kernels.sweep(g, p, v, e, policy, follow, layers, (0, size))
@@ -139,8 +142,23 @@ class TableEngine(NodeEngine):
             def work(begin: int, end: int, t: int = t) -> int:
                 return int(kernels.sweep(g, p, v, e, policy, follow, (t, t), (begin, end)))
 
-            changed |= bool(crew.share(work, size, self._load))
+            changed |= bool(crew.share(work, size, load))
         return bool(changed)
+
+    def _leave_out_zeros(self, p: np.ndarray) -> tuple[kernels.Rows, np.ndarray, float]:
+        """The rows as a sweep reads them, their masses, and the load of a layer.
+
+        Of a dense table that is mostly zeros (Gymnasium's are) only what is left is read. Sums keep
+        their order, and so their bits.
+        """
+        g, size = self.graph.rows, self.graph.size
+        thin = not len(g.states) and THIN_SIZE <= len(p) <= np.iinfo(g.ptr.dtype).max
+        if not thin or THIN_PART * np.count_nonzero(p) > len(p):
+            return g, p, self._load
+        kept = np.flatnonzero(p)
+        ptr = np.searchsorted(kept, np.arange(0, len(p) + 1, size)).astype(g.ptr.dtype)
+        g = g._replace(ptr=ptr, states=(kept % size).astype(g.states.dtype))
+        return g, freeze(p[kept]), len(kept) / (g.period if g.changes else 1) + size
 
     def find_values_under(self, truth: Truth, h: int, x: Any, y: Any) -> dict[Any, float]:
         node, t, kept = self._find_node(h, x, y), h - 1, self._values
