@@ -68,11 +68,14 @@ def main() -> None:
             "plan": lambda: pkd.plan(table),
             "learn": lambda: pkd.learn(table, 20),
             **{
-                f"pkd_delay.plan, D={delay}": lambda delay=delay: pkd_delay.plan(
+                f"pkd_delay.plan, always {delay} late": lambda delay=delay: pkd_delay.plan(
                     pkd_delay.DelayedMDP.constant(chain, delay)
                 )
                 for delay in (8, 14)
             },
+            "pkd_delay.plan, random delay": lambda: pkd_delay.plan(
+                pkd_delay.Delayed(chain, {0: 0.5, 1: 0.5}, max_delay=2)
+            ),
             "certify": lambda: pkd.certify(small.model(), counts),
             "experiment": lambda: pkd.experiment(
                 {"coin": small}, ["greedy"], 10, seeds=3, folder=tempfile.mkdtemp(dir=folder)

@@ -406,13 +406,13 @@ class PythonRule(Optimism):
     saved and read again. No guarantee.
 
     >>> import pkd
-    >>> class Root(pkd.PythonRule):
+    >>> class Growing(pkd.PythonRule):
     ...     def values(self, pairs):
     ...         bonus = 0.5 * pairs.width * np.sqrt(np.log(1 + pairs.k) / pairs.N)
     ...         return (pairs.P * pairs.V).sum(axis=1) + bonus
     >>> toss = pkd.TabularMDP([[[0.5, 0.5]], [[0.5, 0.5]]], [[0.0], [1.0]], horizon=2)
     >>> counts = {(0, 0): {0: 50, 1: 50}}
-    >>> found = pkd.optimistic_plan(toss.model(), counts, episodes=10, optimism=Root())
+    >>> found = pkd.optimistic_plan(toss.model(), counts, episodes=10, optimism=Growing())
     >>> round(found.value, 6), round(0.5 + 0.05 * math.sqrt(math.log(2)), 6)
     (0.541628, 0.541628)
     """

@@ -2,7 +2,8 @@
 
 MVP-Delayed (the paper's Algorithm 4) is `pkd.learn` on `KnownDelay` or `UnknownDelay`; nothing is
 added here but names. `DelayedPlan` is a `pkd.Plan` asked with the paper's (h, last shown state,
-queue, waited).
+queue, waited). Two plans are made elsewhere: of a small table that is always D steps late, in
+`pkd_delay.constant`, and bounds (`gap`), in `pkd_delay.long`.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class RuleList(Live):
         lines = ["| rule | class | constants |", "|---|---|---|"]
         for word, (kind, constants) in RULES.items():
             said = ", ".join(f"`{name}={value}`" for name, value in constants.items())
-            lines.append(f"| `{word}` | `{kind.__name__}` | {said or 'as published'} |")
+            lines.append(f"| `{word}` | `{kind.__name__}` | {said or 'its defaults'} |")
         return "\n".join(lines)
 
 

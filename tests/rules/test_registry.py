@@ -2,38 +2,130 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 import pkd
+from pkd import optimism
 from pkd.cli import main
 from pkd.engine.nodes.engine import NodeEngine
-from pkd.rules import KINDS, RULES, as_rule, from_config
+from pkd.planning.plan import make_plan, seed_words
+from pkd.rules import KINDS, RULES, as_rule, from_config, literature
 from tests.planning.test_optimistic_plan import Paid
 from tests.rules.test_optimism import TwoArms
 
 LAW = {"arm": {0: 0.2, 1: 0.8}}
 COUNTS = {"arm": {0: 3, 1: 9}}
 every_rule = pytest.mark.parametrize("word", RULES)
+IN_NUMPY = [word for word in RULES if as_rule(word).bonus().rule is not None]
 FUSED = {"certified", "mvp", "mvp-max", "practical", "hoeffding", "greedy", "posterior"}
 
 
-def test_every_class_has_a_place_on_a_page() -> None:
-    root = Path(pkd.__file__).parents[1]
-    page = (root / "docs" / "reference" / "pkd.md").read_text(encoding="utf-8")
-    for name, kind in KINDS.items():
-        home = "pkd" if name in pkd.__all__ else kind.__module__
-        assert f".. autoclass:: {home}.{name}\n" in page
+@pytest.mark.parametrize("module", [optimism, literature], ids=lambda module: module.__name__)
+def test_every_class_has_a_word(module: Any) -> None:
+    found = [one for one in vars(module).values() if isinstance(one, type)]
+    bases = (pkd.Optimism, pkd.PythonRule)
+    rules = {one for one in found if issubclass(one, pkd.Optimism) and one not in bases}
+    assert rules
+    assert rules <= set(KINDS.values())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_class_has_a_place_on_a_page_and_a_row_in_the_table(name: str) -> None:
+    docs = Path(pkd.__file__).parents[1] / "docs"
+    page = (docs / "reference" / "pkd.md").read_text(encoding="utf-8")
+    home = "pkd" if name in pkd.__all__ else KINDS[name].__module__
+    assert f".. autoclass:: {home}.{name}\n" in page
+    table = (docs / "explanations" / "optimism.md").read_text(encoding="utf-8")
+    assert f"\n| `{name}` |" in table.partition("## The other rules\n")[2].partition("\n## ")[0]
 
 
 @every_rule
 def test_a_rule_comes_back_from_its_word_and_its_config(word: str) -> None:
     rule = as_rule(word)
-    assert from_config(rule.to_config()) == rule == as_rule(rule.to_config())
+    again = from_config(json.loads(json.dumps(rule.to_config())))
+    assert again == rule == as_rule(rule.to_config())
+    assert hash(again) == hash(rule)  # a frozen value
     assert as_rule(word.upper()) == rule
+
+
+def change(value: Any) -> Any:
+    """Another value of the same constant."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    return {"needed": "everywhere", None: 0.5}[value] if value in ("needed", None) else value / 2
+
+
+@every_rule
+def test_the_label_of_a_rule_tells_all_its_constants(word: str) -> None:
+    rule: Any = as_rule(word)
+    for field in attrs.fields(type(rule)):
+        other = attrs.evolve(rule, **{field.alias: change(getattr(rule, field.name))})
+        assert other.label != rule.label, field.name
+
+
+@every_rule
+def test_what_can_be_no_constant_is_refused(word: str) -> None:
+    rule: Any = as_rule(word)
+    for field in attrs.fields(type(rule)):
+        with pytest.raises(pkd.ModelError, match=field.name):
+            attrs.evolve(rule, **{field.alias: "nothing"})
+
+
+@every_rule
+def test_a_subclass_claims_no_guarantee(word: str) -> None:
+    rule: Any = as_rule(word)
+    constants = {one.alias: getattr(rule, one.name) for one in attrs.fields(type(rule))}
+    own = type("Own", (type(rule),), {})(**constants)
+    assert own.guarantee == "no guarantee"
+
+
+@every_rule
+def test_a_rule_plans_before_every_episode_if_its_plan_changes_without_data(word: str) -> None:
+    rule, compiled = as_rule(word), pkd.compile(TwoArms(0.0))
+    bonus, tally = rule.bonus(), compiled.tally(COUNTS)
+
+    def find_value(k: int, seed: int) -> float:
+        belief = compiled.optimistic(bonus, 50, 0.05)
+        if belief.asking is not None:
+            belief = belief._replace(asking=attrs.evolve(belief.asking, k=k))
+        limits = compiled.reward_bonus(bonus, 50, 0.05)
+        compiled.estimate(belief, tally, bonus, limits, seed_words(seed))
+        return make_plan(compiled, belief).values(1, 0, "choice")["risky"]
+
+    changes = len({find_value(1, 1), find_value(9, 1), find_value(1, 2)}) > 1
+    assert rule.every_episode == changes
+
+
+@pytest.mark.parametrize("word", IN_NUMPY)
+def test_a_rule_in_numpy_values_each_pair_by_its_own_row(word: str) -> None:
+    """What else is asked makes no difference, and where a feature stands neither."""
+    rng, rule = np.random.default_rng(1), as_rule(word)
+    p, v = rng.dirichlet(np.ones(3), 3).T, rng.uniform(0, 0.5, (3, 3))
+    limits = np.array([[40.0, 50.0, 60.0], [1.0, 2.0, 3.0]])  # cap, width
+    seen: list[dict[int, float]] = [{0: 30, 1: 90, 2: 10}, {0: 900, 1: 50}, {1: 8, 2: 4}]
+    table = pkd.TabularMDP(np.full((3, 1, 3), 1 / 3), np.zeros((3, 1)), horizon=2)
+
+    def ask(order: list[int]) -> np.ndarray:
+        """The values of the pairs, where counts number order[s] are those of state s."""
+        counts = {(s, 0): seen[i] for s, i in enumerate(order)}
+        plan = pkd.optimistic_plan(table.model(), counts, episodes=50, optimism=rule, seed=3)
+        row = np.argsort(order)
+        alone = [plan.belief.ask(p[:, [i]], v[:, [i]], row[[i]], limits[:, [i]]) for i in range(3)]
+        found = plan.belief.ask(p, v, row, limits)
+        assert found == pytest.approx(np.concatenate(alone), rel=1e-12)
+        return found
+
+    found = [ask([0, 1, 2]), ask([2, 0, 1])]
+    if not rule.every_episode:  # draws depend on the place of a feature
+        assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 @every_rule
