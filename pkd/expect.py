@@ -18,8 +18,8 @@ from typing import Any
 from pkd.model import ModelError
 
 __all__ = [
-    "failure", "field", "flag", "fraction", "function", "if_given", "instance", "key", "number",
-    "one_of", "pathname", "require", "seed", "show", "texts", "whole", "wholes",
+    "failure", "field", "flag", "fraction", "function", "if_given", "instance", "is_stream", "key",
+    "number", "one_of", "pathname", "require", "seed", "show", "texts", "whole", "wholes",
 ]  # fmt: skip
 
 LEAST_DELTA = 1e-100  # shares of a smaller one could not be told from 0
@@ -153,6 +153,12 @@ def pathname(name: str, value: Any) -> Findings:
     if not findings and "\0" in str(value):
         return [f"{name} is {value!r}; expected {wanted}, without a zero byte"]
     return findings
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device, such as /dev/stdout: a file must not take its place."""
+    in_devices = path.absolute().parent in (Path("/dev"), Path("/dev/fd"))
+    return path.exists() and not path.is_dir() and (in_devices or not path.is_file())
 
 
 def texts(name: str, value: Any) -> Findings:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkd import files
-from pkd.files.frames import make_frame
-from pkd.files.policies import list_policy
 from pkd.show.tables import format_table
 from pkd_delay.delayed import Delayed
 from pkd_delay.episodes import DelayedEpisode, simulate
@@ -84,7 +82,7 @@ class LatePlan(ABC):
     def to_frame(self, *, values: bool = False, every_state: bool = False) -> pd.DataFrame:
         """The rows of `to_json` as a pandas frame, with the values of states as they are."""
         rows = map(self._say_state, self.list_rows(values=values, every_state=every_state))
-        return make_frame(list_policy(rows))
+        return files.make_frame(files.list_policy(rows))
 
     def _describe(self) -> dict[str, Any]:
         return {

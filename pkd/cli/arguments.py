@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pkd import expect
 from pkd.cli.output import PICTURES
-from pkd.files.atomic import is_stream
 from pkd.model import ModelError
 from pkd.problem import Found, Problem, import_object
 from pkd.rules import make_rule
@@ -188,7 +187,7 @@ def add_delta(parser: argparse.ArgumentParser, what: str) -> None:
 def writable(text: str) -> Path:
     """A file to be written, in a folder that exists: a long run should not fail at its end."""
     path = Path(text)
-    if is_stream(path):
+    if expect.is_stream(path):
         return path
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise ModelError(

@@ -5,9 +5,11 @@ actions, `logs` are CSV logs.
 """
 
 from pkd.files.atomic import DAMAGE, read_npz, replacing, say, write_csv, write_npz, write_text
+from pkd.files.frames import make_frame
 from pkd.files.policies import (
     Row,
     StateView,
+    list_policy,
     state_views,
     write_policy_csv,
     write_policy_json,
@@ -21,6 +23,8 @@ __all__ = [
     "decode",
     "encode",
     "index_values",
+    "list_policy",
+    "make_frame",
     "read_npz",
     "replacing",
     "say",

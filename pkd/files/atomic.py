@@ -24,12 +24,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pkd.expect import pathname, require
+from pkd.expect import is_stream, pathname, require
 from pkd.model import ModelError
 from pkd.workers import memory
 
 __all__ = [
-    "is_stream",
     "neutralise",
     "read_arrays",
     "read_npz",
@@ -63,12 +62,6 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-
-
-def is_stream(path: Path) -> bool:
-    """Whether a path is a pipe or a device, such as /dev/stdout: a file must not take its place."""
-    in_devices = path.absolute().parent in (Path("/dev"), Path("/dev/fd"))
-    return path.exists() and not path.is_dir() and (in_devices or not path.is_file())
 
 
 @contextmanager
