@@ -12,11 +12,16 @@ import pytest
 
 import pkd
 from pkd.model import Known, ModelError, PartiallyKnownMDP, UnknownReward, sure
-from tests.check.test_check_messages import BAD_MODELS, reward, step
-from tests.kiosk import FIRST, LAW, Kiosk, answering, having
+from tests.check import test_check_messages as messages
+from tests.check.test_check_messages import reward, step
+from tests.kiosk import FIRST, LAW, Kiosk, answering, having, read_table
 
 # Planning asks each question once and no label, so it cannot notice these.
-UNNOTICED = ("label that is no string", "reward changes", "a value without equality")
+UNNOTICED = (
+    "having(action_label=lambda self, a: a)",
+    "reward(counter(1.0, 2.0))",
+    "reward(lambda: UnknownReward(Point(), 0, 1))",
+)
 
 MORE_BAD_MODELS: dict[str, PartiallyKnownMDP] = {
     "a step whose keys are branches": step({(1.0, 1, "demand"): "oops"}),
@@ -37,7 +42,8 @@ MORE_BAD_MODELS: dict[str, PartiallyKnownMDP] = {
     "a range of three numbers": having(return_range=(0, 1, 2)),
     "a range of words": having(return_range=("low", "high")),
 }
-MODELS = {kind: model for kind, (model, _) in BAD_MODELS.items() if kind not in UNNOTICED}
+MODELS = {kind: eval(kind, vars(messages)) for kind, _ in read_table(messages.BAD_MODELS)}
+MODELS = {kind: model for kind, model in MODELS.items() if kind not in UNNOTICED}
 MODELS |= MORE_BAD_MODELS
 
 
@@ -62,16 +68,19 @@ def test_the_engine_of_large_models_says_what_the_check_says(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "horizon of zero",
-        "start raises",
-        "actions as a set",
-        "step short of 1",
-        "known law negative",
-        "two features of one y'",
-        "CHANCE state that stays",
-        "CHANCE cycle in the settlement",
-        "branching of zero",
-        "unknown reward with two ranges",
+        "having(horizon=0)",
+        "answering('start', (), ValueError('no state yet'))",
+        "actions({0, 1})",
+        "step([(0.9, 1, 'demand')])",
+        "answering('feature', (*FIRST, 1), Known({0: 1.0, 1: -0.4}), KernelKiosk)",
+        "step([(0.5, 1, 'demand'), (0.5, 1, 'rain')])",
+        "answering('step', (0, 1, None), [(1.0, 1, sure(0))])",
+        "having(last_step=lambda self, x, y, a: [(1.0, 1, sure({None: 0, 0: 1, 1: 0}[x]))])",
+        "answering('branching', ('demand',), 0)",
+        (
+            "having(reward=lambda self, x, y, a: "
+            "UnknownReward('tip', 0, a) if (x, y) == (None, 1) else 0.0)"
+        ),
     ],
 )
 def test_a_bound_says_what_the_check_says(kind: str) -> None:
