@@ -61,7 +61,8 @@ def check_size(answers: Answers) -> Iterator[str]:
     if answers.overflow:
         yield (
             f"more than {answers.max_states} states are reachable {answers.overflow}; "
-            "the check stopped there: check a smaller instance, or pass a larger max_states"
+            "the check stopped there: check a smaller instance, or give pkd.check_model "
+            "a larger max_states"
         )
 
 

@@ -268,9 +268,8 @@ def test_more_states_than_allowed_is_told_with_the_next_one() -> None:
     with pytest.raises(ModelError) as error:
         check_model(endless, max_states=10)
     found = "more than 10 states are reachable by layer 10, the next one (x=None, y=11)"
-    assert error.value.findings == (
-        f"{found}; the check stopped there: check a smaller instance, or pass a larger max_states",
-    )
+    todo = "check a smaller instance, or give pkd.check_model a larger max_states"
+    assert error.value.findings == (f"{found}; the check stopped there: {todo}",)
 
 
 WANTED = "expected an object with .model() and .law(), a pair (model, law) or a registered name"

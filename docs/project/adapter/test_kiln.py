@@ -18,4 +18,4 @@ def test_without_a_lag_every_step_is_in_the_good_range():
 
 def test_a_long_lag_is_compiled_without_listing_the_queues():
     compiled = pkd.compile(kiln(lag=9, horizon=12)[0])
-    assert "stripes" in repr(compiled)
+    assert compiled.engine == "stripes", compiled.why
