@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pkd.expect import fraction, number, require, show, whole
+from pkd.expect import fraction, if_given, number, require, show, whole
 from pkd.lazy import Heavy
 from pkd.model import ModelError
 
@@ -288,7 +288,7 @@ class Poisson(Family):
         low: float = 0.0,
         high: float | None = None,
     ) -> None:
-        require(whole("max", max, 1), number("low", low, 0))
+        require(whole("max", max, 1), number("low", low, 0), if_given(number, "high", high, 0))
         self.low, self.high = float(low), float(max if high is None else high)
         require(number("high", self.high, self.low))
         self.outcomes = range(max + 1)

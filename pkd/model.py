@@ -289,7 +289,7 @@ class PartiallyKnownMDP(ABC):
         ...             yield a, y + a < 1000, paid, [(1.0, after, "demand")]
         >>> pkd.check_model(Shop())
         >>> pkd.compile(Shop()).n_states
-        33
+        24
         """
         raise ModelError(f"{type(self).__name__} has no step_many()")
 

@@ -194,7 +194,12 @@ CALLS: dict[str, Call] = {
     "pkd.Results.pair": call(RESULTS.pair, model="coin", first=RESULTS.agents[0],
         second=RESULTS.agents[0]),
     "pkd.Results.pairs": call(RESULTS.pairs, over="seeds"),
-    "pkd.Results.ranks": call(RESULTS.ranks, over="seeds"),
+    "pkd.Poisson": call(pkd.Poisson, max=3, low=0.5, high=9.0),
+    "pkd.Binomial": call(pkd.Binomial, n=3, low=0.1, high=0.9),
+    "pkd.Geometric": call(pkd.Geometric, max=3, low=0.1, high=0.9),
+    "pkd.OneOf": call(pkd.OneOf, laws=[{0: 0.5, 1: 0.5}, {0: 1.0}]),
+    "pkd.Mixture": call(pkd.Mixture, laws=[{0: 0.5, 1: 0.5}, {0: 1.0}]),
+    "pkd.Results.ranks": call(RESULTS.ranks),
     "pkd.Results.to_csv": call(RESULTS.to_csv, path="out.csv"),
     "pkd.Results.table": call(RESULTS.table, form="plain"),
     "pkd.Results.first_value": call(RESULTS.first_value, model="coin"),
@@ -317,6 +322,12 @@ ALONE = {
     ("pkd.Results.plot", "style"): {"no list"},
     ("pkd.Results.plot", "bounds"): {"a dict"},
     ("pkd.Results.plot", "path"): {"nothing"},
+    ("pkd.Poisson", "low"): {"0", "0.5", "2.5", "tiny"},
+    ("pkd.Poisson", "high"): {"0.5", "2.5", "nothing"},
+    ("pkd.Binomial", "low"): {"0", "0.5", "tiny"},
+    ("pkd.Binomial", "high"): {"0.5"},
+    ("pkd.Geometric", "low"): {"0", "0.5", "tiny"},
+    ("pkd.Geometric", "high"): {"0.5"},
     ("pkd_delay.LateEnv", "rewards"): {"0"},
 }
 # What a message may call an argument, besides its name.
@@ -325,13 +336,13 @@ SAID = {
     "model": "problem", "models": "problem|model", "agents": "agent",
     "law": "travel time|actions|Known", "probabilities": "inter_arrival|lags", "rows": "delays",
     "optimism": "rule", "width": "bound", "commands": "first_action", "state": "x=|x is",
-    "waited": "counter=|y is", "counts": "the log", "log": "counts",
+    "waited": "counter=|y is", "counts": "the log", "log": "counts", "trajectories": "frame",
 }  # fmt: skip
 
 # Public names without arguments to check: constants, types, classes for subclasses, and records,
 # which the software makes and whose users' values `check_model` and the learner check.
 ELSEWHERE = {
-    "pkd": "Agent CHANCE Certificate END Episode Evaluation Greedy Law ModelError NoiseMDP "
+    "pkd": "Agent CHANCE Certificate END Episode Evaluation Family Greedy Law ModelError NoiseMDP "
     "Optimism PartiallyKnownMDP Plan PolicyTable Problem PythonRule Queue Results Run Transition "
     "UnknownReward __version__ bounds sure",
     "pkd_delay": "hard l1 pomdp rivals sat theory",  # theory: see tests/theory

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, Final, TypeGuard
 
@@ -18,6 +19,7 @@ import numpy as np
 from pkd.model import ModelError
 
 TOLERANCE: Final = 1e-9  # how far a sum of probabilities may be from 1
+MOST_LISTED: Final = 2_000_000  # values that one answer may list
 _WIDEST: Final = 80  # characters of a value that a message shows
 _NAMES: Final = {
     "actions": ("x", "y"),
@@ -71,11 +73,12 @@ class Questions:
 
     def _answer(self, method: str, arguments: tuple[object, ...], listed: bool) -> Any:
         answer = getattr(self.model, method)(*arguments)
-        return (
-            tuple(answer)
-            if listed and isinstance(answer, Iterable) and not isinstance(answer, Mapping)
-            else answer
-        )
+        if not listed or not isinstance(answer, Iterable) or isinstance(answer, Mapping):
+            return answer
+        found = tuple(islice(answer, MOST_LISTED + 1))
+        if len(found) > MOST_LISTED:
+            raise ModelError(f"{call(method, *arguments)} lists more than {MOST_LISTED:,} values")
+        return found
 
 
 def show(value: object) -> str:

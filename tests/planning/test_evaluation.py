@@ -98,7 +98,11 @@ def test_the_law_of_the_return_is_that_of_the_trajectories(large: bool, case: Ca
 @given(case=cases(horizon=3))
 def test_mean_and_variance_are_those_of_the_law(case: Case) -> None:
     found = pkd.evaluate(case.model, case.law, randomised(case))
-    law = found.returns()
+    try:
+        law = found.returns()
+    except pkd.ModelError as error:
+        assume("Give returns(tolerance=...)" not in str(error))  # a law of a million values
+        raise
     mean = math.fsum(v * p for v, p in law.items())
     assert mean == pytest.approx(found, rel=0, abs=1e-9 * case.scale)
     variance = math.fsum((v - mean) ** 2 * p for v, p in law.items())
