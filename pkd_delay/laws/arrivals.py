@@ -128,6 +128,9 @@ class Arrivals:
     ...     line.send(delta, delay)
     >>> [line.advance(h) for h in range(2, 7)], line.waited(6)
     ([0, 1, 0, 0, 2], 0)
+    >>> line.send(-3, 0)  # overtakes nobody
+    >>> line.delays[-2:], line.deltas[-2:]
+    ([3, 2], [1, -1])
     """
 
     start_delay: int = 0  # D_0

@@ -206,18 +206,7 @@ def test_a_walk_that_would_take_long_is_refused_before_it_starts(walk: Any) -> N
 
 @pytest.mark.parametrize("many", [range(10**9), itertools.count])
 def test_outcomes_without_end_are_refused(many: Any) -> None:
-    class Wide(pkd.PartiallyKnownMDP):
-        horizon = 2
-
-        def start(self) -> Any:
-            return 0, 0
-
-        def actions(self, x: Any, y: Any) -> Any:
-            return [0]
-
-        def reward(self, x: Any, y: Any, a: Any) -> float:
-            return 0.0
-
+    class Wide(Clock):
         def step(self, x: Any, y: Any, a: Any) -> Any:
             return [(1.0, 0, "z")]
 
@@ -225,4 +214,4 @@ def test_outcomes_without_end_are_refused(many: Any) -> None:
             return many() if callable(many) else many
 
     with pytest.raises(ModelError, match=r"outcomes\('z'\) lists more than [\d,]+ values"):
-        pkd.compile(Wide(), max_states=1000)
+        pkd.compile(Wide(2), max_states=1000)
